@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -157,4 +158,21 @@ void wss_text_sanitize(char *text)
 		else
 			text += len;
 	}
+}
+
+char *wss_text_shell_word(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:@%,/=";
+	char *word = malloc(4 * strlen(text) + 3), *to = word;
+
+	if (!word || (*text && !text[strspn(text, plain)]))
+		return word ? strcpy(word, text) : NULL;
+	*to++ = '\'';
+	for (; *text; text++) {
+		if (*text == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *text;
+	}
+	strcpy(to, "'");
+	return word;
 }

@@ -45,6 +45,9 @@ size_t wss_text_plain(const char *text);
  */
 void wss_text_fit(const char *text, char *ret_text, size_t size);
 
+/* Returns the text as one word of a POSIX shell, in quotes if need be, malloc()ed; NULL when out of memory. */
+char *wss_text_shell_word(const char *text);
+
 /* Replaces each byte of a hidden character or of invalid UTF-8 by '?'. */
 void wss_text_sanitize(char *text);
 

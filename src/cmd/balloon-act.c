@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/balloon.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "control/restore.h"
 
@@ -25,9 +29,34 @@ static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 			move->reason);
 }
 
+void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,
+			  char ret_hint[BALLOON_HINT_MAX])
+{
+	wss_auto_free char *uri = wss_text_shell_word(cli->uri ? cli->uri : "");
+	wss_auto_free char *path = wss_text_shell_word(history ? history : "");
+	wss_auto_free char *name = wss_text_shell_word(guest);
+	int len = uri && path && name
+			  ? snprintf(ret_hint, BALLOON_HINT_MAX, "virt-wss%s%s balloon --restore%s%s %s%s",
+				     cli->uri ? " -c " : "", cli->uri ? uri : "", history ? " --history " : "",
+				     history ? path : "", *guest == '-' ? "-- " : "", name)
+			  : BALLOON_HINT_MAX;
+
+	if (len >= BALLOON_HINT_MAX)
+		ret_hint[0] = '\0';
+}
+
+void balloon_say_hint(const char *guest, const char *hint)
+{
+	bool is_command = !strncmp(hint, "virsh ", 6) || !strncmp(hint, "virt-wss ", 9);
+
+	if (*hint)
+		wss_log(WSS_LOG_INFO, "%s: to allow this, %s%s", guest, is_command ? "run: " : "", hint);
+}
+
 /* Receives the events of the controller and the restore. */
 struct balloon_listener {
 	const struct wss_cli *cli;
+	const char *history; /* as it was named; NULL: the default one */
 	struct wss_tally *tally;
 	bool gone; /* a guest to restore is not known to libvirt */
 };
@@ -35,8 +64,13 @@ struct balloon_listener {
 static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
 {
 	struct balloon_listener *listener = opaque;
+	char hint[BALLOON_HINT_MAX];
 
 	wss_tally_bad(listener->tally, guest, error);
+	if (strstr(error->text, wss_balloon_unfinished)) {
+		balloon_restore_hint(listener->cli, listener->history, guest, hint);
+		balloon_say_hint(guest, hint);
+	}
 	listener->gone = listener->gone || error->code == WSS_ERR_GONE;
 }
 
@@ -83,7 +117,8 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 						.history = history,
 						.guests = refs,
 						.n_guests = (size_t)cli->n_domains};
-	struct balloon_listener listener = {.cli = cli, .tally = tally};
+	struct balloon_listener listener = {.cli = cli, .history = options->sizing.history.path,
+					    .tally = tally};
 	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
 						  balloon_on_progress, balloon_on_none_running,
 						  &listener};

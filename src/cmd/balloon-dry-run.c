@@ -87,7 +87,7 @@ static const struct wss_column columns[] = {
 	{"held_bytes", NULL, "HELD", 8, balloon_get_held,
 	 "Guest memory that is resident on the host now, in bytes", false},
 	{"reason", NULL, "WHY", -27, balloon_get_reason, "Reason for the action", false},
-	{"hint", NULL, "HINT", -20, balloon_get_hint, "How to lift a refusal", false},
+	{"hint", NULL, "HINT", -20, balloon_get_hint, "Command, or advice, after which the guest is not refused", false},
 	{"error", NULL, "ERROR", -20, balloon_get_error, "Why the guest could not be examined",
 	 false},
 };
@@ -102,6 +102,7 @@ const struct wss_report_layout balloon_layout = {
 };
 
 struct balloon_run {
+	const struct wss_cli *cli;
 	const struct balloon_options *options;
 	struct wss_history *history; /* NULL if there is none yet */
 	struct wss_report *report;
@@ -126,10 +127,14 @@ void balloon_target_look(struct wss_target *target)
 		      &target->error);
 }
 
-void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
-		  char ret_hint[BALLOON_HINT_MAX])
+void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
+		  const struct wss_balloon_facts *facts, char ret_hint[BALLOON_HINT_MAX])
 {
 	ret_hint[0] = '\0';
+	if (facts->unfinished) {
+		balloon_restore_hint(cli, history, guest->config.name, ret_hint);
+		return;
+	}
 	/* Not if nothing that the guest does would let it shrink. */
 	if (!facts->has_device || !facts->running || facts->statistics || facts->hazard ||
 	    facts->opted_out)
@@ -145,11 +150,13 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 			    struct balloon_row *row, struct wss_error *err)
 {
 	const struct balloon_sight *sight = target->data;
+	struct wss_error refusal = WSS_ERROR_INIT;
 	struct wss_look look = sight->look;
 	struct wss_need need;
 	struct wss_plan plan;
 
-	if (wss_need_read(&run->options->sizing.advice, run->history,
+	if (wss_look_journal(run->history, target->guest->config.uuid, &look, err) < 0 ||
+	    wss_need_read(&run->options->sizing.advice, run->history,
 			  target->guest->config.uuid, &target->policy, &need, err) < 0)
 		return -1;
 	wss_look_join(&need, &look);
@@ -160,11 +167,15 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	row->to_bytes = plan.to_bytes;
 	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
-	if (plan.action == WSS_PLAN_REFUSED)
-		balloon_hint(target->guest, &look.facts, row->hint);
-	run->n_unmeasured +=
-		plan.action == WSS_PLAN_REFUSED && look.facts.statistics &&
-		(look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
+	if (plan.action != WSS_PLAN_REFUSED)
+		return 0;
+	wss_error_set(&refusal, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
+	/* Of all guests, some always are. */
+	if (run->cli->n_domains)
+		wss_tally_count(&run->tally, &refusal);
+	balloon_hint(run->cli, run->options->sizing.history.path, target->guest, &look.facts, row->hint);
+	run->n_unmeasured += look.facts.statistics &&
+			     (look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
 	return 0;
 }
 
@@ -189,9 +200,8 @@ static void balloon_target(struct balloon_run *run, const struct wss_target *tar
 	if (!error.code && balloon_row_fill(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
 		shrink_add(run, &row);
-		if (table && row.hint[0])
-			wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", row.domain,
-				row.hint);
+		if (table)
+			balloon_say_hint(row.domain, row.hint);
 		return;
 	}
 	row.error = error.text;
@@ -250,7 +260,7 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 
 int balloon_dry_run(const struct wss_cli *cli, const struct balloon_options *options)
 {
-	struct balloon_run run = {.options = options};
+	struct balloon_run run = {.cli = cli, .options = options};
 	struct wss_targets targets = {.n = 0};
 	int code = dry_run(cli, &run, &targets);
 

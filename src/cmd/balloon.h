@@ -27,11 +27,22 @@ struct balloon_sight {
 /* Step of wss_targets_run(): takes a look at the guest, which asks libvirt. */
 void balloon_target_look(struct wss_target *target);
 
-#define BALLOON_HINT_MAX 400
+/* Room for a command with the path of a history. */
+#define BALLOON_HINT_MAX 4096
 
-/* Explains how an operator can lift a refusal; "" if that is unknown. */
-void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
-		  char ret_hint[BALLOON_HINT_MAX]);
+/*
+ * Explains how an operator can have the guest accepted, with this history (NULL: the default one); "" if that is
+ * unknown.
+ */
+void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
+		  const struct wss_balloon_facts *facts, char ret_hint[BALLOON_HINT_MAX]);
+
+/* Logs that hint. */
+void balloon_say_hint(const char *guest, const char *hint);
+
+/* Returns the command that gives the guest back what a killed controller took; "" if it would be too long. */
+void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,
+			  char ret_hint[BALLOON_HINT_MAX]);
 
 /*
  * Runs the controller, or what options->restore or ->forget ask for, for the guests of the command line, with

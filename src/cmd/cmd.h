@@ -251,6 +251,9 @@ struct wss_tally {
  */
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
 
+/* Counts a failed domain whose reason the output has. */
+void wss_tally_count(struct wss_tally *tally, const struct wss_error *error);
+
 /* Returns the exit code of a command over total domains. */
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 

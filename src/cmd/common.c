@@ -162,14 +162,19 @@ static const char *error_remedy(const struct wss_error *err)
 	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID" : "";
 }
 
-void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
+void wss_tally_count(struct wss_tally *tally, const struct wss_error *error)
 {
-	char name[WSS_NAME_SHORT_MAX];
-
 	if (!tally->bad++)
 		tally->error = *error;
 	else if (exit_code_of(&tally->error) != exit_code_of(error))
 		tally->error.code = WSS_ERR_FAILED;
+}
+
+void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
+{
+	char name[WSS_NAME_SHORT_MAX];
+
+	wss_tally_count(tally, error);
 	wss_name_shorten(domain ? domain : "", name);
 	if (!is_closed_pipe(error))
 		wss_log(WSS_LOG_ERROR, "%s%s%s%s", name, domain ? ": " : "",

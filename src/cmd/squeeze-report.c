@@ -138,7 +138,7 @@ static const struct wss_column columns[] = {
 	 "Why there is no recommendation", false},
 	{"margin", NULL, "MARGIN", 6, squeeze_get_margin,
 	 "That size divided by the edge of paging", false},
-	{"hint", NULL, "HINT", -20, squeeze_get_hint, "How to lift a refusal", false},
+	{"hint", NULL, "HINT", -20, squeeze_get_hint, "Command, or advice, after which the guest is not refused", false},
 	{"error", NULL, "ERROR", -20, squeeze_get_error, "Why the guest was not squeezed",
 	 false},
 	{"used_bytes", NULL, "USED", 8, squeeze_get_used,

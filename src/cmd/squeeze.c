@@ -205,24 +205,19 @@ static void run_take_advice(struct squeeze_run *run, const struct wss_history *h
 }
 
 /* Adds the recommendation of the history, as recommend has it. */
-static int run_recommend(struct squeeze_run *run, struct wss_error *err)
+static int run_recommend(struct squeeze_run *run, struct wss_history *history, struct wss_error *err)
 {
-	const struct wss_sizing_options *sizing = &run->options->balloon.sizing;
+	const struct wss_advice_options *options = &run->options->balloon.sizing.advice;
 	const struct wss_advice_guest guest = {
 		.uuid = run->row.uuid, .active = true, .policy = &run->policy};
-	time_t since = wss_advice_since(&sizing->advice, wss_clock_wall_seconds());
-	struct wss_history *history = NULL;
+	time_t since = wss_advice_since(options, wss_clock_wall_seconds());
 	struct wss_advice advice;
-	int r = wss_sizing_open(sizing, &history, err);
 
-	if (r == 0)
-		r = wss_advice_read(history, &guest, since, &sizing->advice, &advice, err);
-	if (r == 0) {
-		run_take_advice(run, history, &advice);
-		wss_advice_free(&advice);
-	}
-	wss_history_close(history);
-	return r;
+	if (wss_advice_read(history, &guest, since, options, &advice, err) < 0)
+		return -1;
+	run_take_advice(run, history, &advice);
+	wss_advice_free(&advice);
+	return 0;
 }
 
 static int run_print(struct squeeze_run *run, bool bad, struct wss_error *err)
@@ -258,8 +253,10 @@ static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 	const struct wss_control_squeeze squeeze = {
 		.options = options->squeeze, .done = on_squeezed, .opaque = run};
 	wss_auto_free char *path = wss_store_path(&options->balloon.sizing.history);
+	struct wss_history *history = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t guests = 0;
+	int r;
 
 	options->balloon.control.squeeze = &squeeze;
 	options->balloon.control.window_ns = 0;
@@ -273,7 +270,11 @@ static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 		return 128 + wss_stop_signal();
 	if (!run->done)
 		return run_print_failure(run);
-	if (run_recommend(run, &err) < 0 || run_print(run, false, &err) < 0)
+	if (wss_sizing_open(&options->balloon.sizing, &history, &err) < 0)
+		return wss_cli_error(&err);
+	r = run_recommend(run, history, &err);
+	wss_history_close(history);
+	if (r < 0 || run_print(run, false, &err) < 0)
 		return wss_cli_error(&err);
 	return wss_tally_exit_code(&run->tally, guests);
 }
@@ -293,35 +294,44 @@ static uint64_t count_steps(const struct wss_squeeze_options *options, uint64_t 
 	return steps;
 }
 
-static int run_preview(struct squeeze_run *run, const struct wss_target *target,
-		       struct wss_error *err)
+static void run_preview(struct squeeze_run *run, const struct wss_target *target,
+			const struct wss_look *look)
 {
-	const struct balloon_sight *sight = target->data;
 	const struct wss_squeeze_options *options = &run->options->squeeze;
 	struct squeeze_row *row = &run->row;
-	const struct wss_balloon_view *view = &sight->look.view;
+	const struct wss_balloon_view *view = &look->view;
 
-	row->refusal = wss_squeeze_refusal(&sight->look.facts);
+	row->refusal = wss_squeeze_refusal(&look->facts);
 	row->action = row->refusal ? "refused" : "squeeze";
 	row->from_bytes = view->actual_bytes;
 	row->floor_bytes = wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
 	if (row->refusal) {
-		balloon_hint(target->guest, &sight->look.facts, row->hint);
-	} else if (view->actual_bytes.known) {
-		row->has_memory = true;
-		wss_squeeze_memory_note(&row->memory, view);
-		row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value,
-						       row->floor_bytes.value));
-		row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
-						(options->settle_s + options->interval_s) *
-						WSS_NS_PER_S);
+		balloon_hint(run->cli, run->options->balloon.sizing.history.path, target->guest,
+			     &look->facts, row->hint);
+		return;
 	}
-	return run_recommend(run, err);
+	row->has_memory = true;
+	wss_squeeze_memory_note(&row->memory, view);
+	row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value, row->floor_bytes.value));
+	row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
+					(options->settle_s + options->interval_s) * WSS_NS_PER_S);
 }
 
-static int squeeze_preview(struct squeeze_run *run, struct wss_targets *targets)
+static int preview_look(struct squeeze_run *run, const struct wss_target *target,
+			struct wss_history *history, struct wss_error *err)
 {
-	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_look look = ((const struct balloon_sight *)target->data)->look;
+
+	if (wss_look_journal(history, run->row.uuid, &look, err) < 0)
+		return -1;
+	run_preview(run, target, &look);
+	return run_recommend(run, history, err);
+}
+
+static int squeeze_preview(struct squeeze_run *run, struct wss_targets *targets,
+			   struct wss_history *history)
+{
+	struct wss_error err = WSS_ERROR_INIT, refusal = WSS_ERROR_INIT;
 	const struct wss_target *target;
 
 	if (wss_cli_open_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
@@ -333,11 +343,15 @@ static int squeeze_preview(struct squeeze_run *run, struct wss_targets *targets)
 		wss_tally_bad(&run->tally, run->name, &target->error);
 		return run_print_failure(run);
 	}
-	if (run_preview(run, target, &err) < 0 || run_print(run, false, &err) < 0)
+	if (preview_look(run, target, history, &err) < 0 || run_print(run, false, &err) < 0)
 		return wss_cli_error(&err);
-	if (run->row.hint[0] && run->cli->format == WSS_FORMAT_TABLE)
-		wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", run->name, run->row.hint);
-	return WSS_EXIT_OK;
+	if (run->cli->format == WSS_FORMAT_TABLE)
+		balloon_say_hint(run->name, run->row.hint);
+	if (run->row.refusal) {
+		wss_error_set(&refusal, WSS_ERR_UNSUPPORTED, "refused: %s", run->row.refusal);
+		wss_tally_count(&run->tally, &refusal);
+	}
+	return wss_tally_exit_code(&run->tally, 1);
 }
 
 static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
@@ -351,6 +365,7 @@ static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 	/* Static, because a thread that libvirt never answers may outlive this call. */
 	static struct squeeze_run run;
 	struct wss_targets targets = {.n = 0};
+	struct wss_history *history = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
@@ -360,8 +375,11 @@ static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 	run.options = &options;
 	if (!options.dry_run)
 		return squeeze_act(&run, &options);
-	code = squeeze_preview(&run, &targets);
+	if (wss_sizing_open(&options.balloon.sizing, &history, &err) < 0)
+		return wss_cli_error(&err);
+	code = squeeze_preview(&run, &targets, history);
 	wss_targets_free(&targets);
+	wss_history_close(history);
 	return code;
 }
 

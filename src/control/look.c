@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "control/look.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "host/pressure.h"
+#include "store/journal.h"
 
 /* Older statistics are ignored: a guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
@@ -48,12 +51,14 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	struct wss_balloon_stats stats;
 
 	look->facts.answers = look->facts.statistics = false;
+	look->facts.unsized = true;
 	look->view = (struct wss_balloon_view){.now_s = (uint64_t)wss_clock_now_seconds()};
 	if (!guest->ops->balloon_stats)
 		return 0;
 	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
 		return -1;
 	view->actual_bytes = stats.actual_bytes;
+	look->facts.unsized = !stats.actual_bytes.known;
 	view->rss_bytes = stats.rss_bytes;
 	if (!stats.update_s.known || !stats.update_s.value ||
 	    stats.update_s.value > (uint64_t)WSS_TIME_MAX_S)
@@ -91,12 +96,26 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 		.facts = {.running = guest->state == WSS_GUEST_RUNNING,
 			  .job = guest->job[0] != '\0',
 			  .has_device = guest->config.has_balloon,
+			  .fixed = !guest->ops->set_balloon,
 			  .opted_out = policy->opt_out,
 			  .hazard = hazard_of(&guest->config),
 			  .autodeflate = guest->config.balloon_autodeflate,
 			  .asked = guest->config.balloon_statistics},
 	};
 	return wss_look_statistics(guest, reports, ret_look, err);
+}
+
+int wss_look_journal(struct wss_history *history, const char *uuid, struct wss_look *look,
+		     struct wss_error *err)
+{
+	struct wss_journal_open *open = NULL;
+	size_t n = 0;
+
+	if (history && wss_journal_unfinished(history, uuid, &open, &n, err) < 0)
+		return -1;
+	free(open);
+	look->facts.unfinished = n > 0;
+	return 0;
 }
 
 void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports, int64_t period_s,

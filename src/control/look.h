@@ -46,7 +46,14 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 		  struct wss_reports *reports, struct wss_look *ret_look,
 		  struct wss_error *err);
 
-/* Renews only what comes from the statistics: facts.answers, facts.statistics and the view. */
+/*
+ * Adds whether the journal of the history (NULL: there is none) has unfinished steps of the guest. Until the first
+ * step these are another's.
+ */
+int wss_look_journal(struct wss_history *history, const char *uuid, struct wss_look *look,
+		     struct wss_error *err);
+
+/* Renews only what comes from the statistics: facts.answers, .statistics and .unsized, and the view. */
 int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 			struct wss_look *look, struct wss_error *err);
 

@@ -33,8 +33,6 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	uint64_t reserve = wss_balloon_reserve(view), to;
 
 	*ret_plan = (struct wss_plan){.to_bytes = {0}};
-	if (!refusal && !view->actual_bytes.known)
-		refusal = "the size of its balloon is unknown";
 	if (refusal) {
 		plan_refuse(look, refusal, ret_plan);
 		return;
@@ -61,7 +59,7 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 
 const char *wss_plan_action_name(enum wss_plan_action action)
 {
-	static const char *const names[] = {"shrink", "none", "refused", "refused"};
+	static const char *const names[] = {"shrink", "none", "none", "refused"};
 
 	static_assert(sizeof(names) / sizeof(names[0]) == WSS_PLAN_REFUSED + 1, "a name each");
 	return names[action];

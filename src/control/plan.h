@@ -20,10 +20,10 @@ struct wss_plan {
 	struct wss_amount gain_bytes;
 };
 
-/* Makes the plan from a look that wss_look_join() has completed. */
+/* Makes the plan from a look that wss_look_journal() and wss_look_join() have completed. */
 void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan);
 
-/* Returns "shrink", "none" or "refused"; WSS_PLAN_FUTILE is "refused", too. */
+/* Returns "shrink", "none" (also for WSS_PLAN_FUTILE) or "refused". */
 const char *wss_plan_action_name(enum wss_plan_action action);
 
 #endif

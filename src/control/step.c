@@ -52,7 +52,7 @@ void wss_step_note_reached(struct tender *tender)
 		wss_debug("%s: %s", tender->name, err.text);
 }
 
-int wss_step_check_unfinished(struct tender *tender, struct wss_error *err)
+static int check_unfinished(struct tender *tender, struct wss_error *err)
 {
 	struct wss_shared_history *shared = &tender->tending->journal;
 	int r;
@@ -89,7 +89,7 @@ static int step_take(struct tender *tender, const struct wss_balloon_decision *d
 		decision->action == WSS_BALLOON_GROW ? WSS_CONTROL_GROWS : WSS_CONTROL_SHRINKS,
 		decision->target_bytes, decision->reason};
 
-	if ((!tender->shrunk && wss_step_check_unfinished(tender, err) < 0) ||
+	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
 	    wss_step_check_safeguards(tender, err) < 0)
 		return -1;
 	/*

@@ -294,8 +294,6 @@ static int begin_squeeze(struct tender *tender, const struct wss_look *look,
 	struct wss_look copy = *look;
 	struct wss_amount qemu_bytes;
 
-	if (!refusal && !look->view.actual_bytes.known)
-		refusal = "the size of its balloon is unknown";
 	if (refusal)
 		return refuse(err, refusal);
 	if (wss_look_check_memory(tender->target->guest, host, &copy, &qemu_bytes, err) < 0)
@@ -334,8 +332,6 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 
 	if ((options->squeeze ? begin_squeeze : begin_reclaiming)(tender, look, err) < 0)
 		return -1;
-	if (!tender->target->guest->ops->set_balloon)
-		return refuse(err, "its balloon cannot be moved through this connection");
 	limits.original_bytes = look->view.actual_bytes.value;
 	limits.period_s = options->period_ns / WSS_NS_PER_S + 1;
 	limits.pause_s = options->pause_ns / WSS_NS_PER_S;
@@ -345,11 +341,23 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 	return 0;
 }
 
+static int look_journal(struct tender *tender, struct wss_look *look, struct wss_error *err)
+{
+	struct wss_shared_history *shared = &tender->tending->journal;
+	int r;
+
+	if (wss_shared_history_lock(shared, err) < 0)
+		return -1;
+	r = wss_look_journal(shared->history, tender->uuid, look, err);
+	wss_shared_history_unlock(shared);
+	return r;
+}
+
 static int check_refusal(struct tender *tender, struct wss_error *err)
 {
 	struct wss_look look;
 
-	if (tender_refresh(tender, &look, err) < 0 ||
+	if (tender_refresh(tender, &look, err) < 0 || look_journal(tender, &look, err) < 0 ||
 	    wss_tender_read_need(tender, &tender->target->policy, NULL, err) < 0)
 		return -1;
 	wss_look_join(&tender->need, &look);
@@ -370,9 +378,7 @@ static int try_to_take_on(struct tender *tender, struct wss_error *err)
 		*err = target->error;
 		return -1;
 	}
-	if (wss_step_check_unfinished(tender, err) < 0 || check_refusal(tender, err) < 0)
-		return -1;
-	return 1;
+	return check_refusal(tender, err) < 0 ? -1 : 1;
 }
 
 static void forget_guest(struct tender *tender)

@@ -122,13 +122,7 @@ void wss_tender_trouble(struct tender *tender, const struct wss_error *why);
 void wss_tender_leave(struct tender *tender, const struct wss_error *why);
 
 /*
- * step.c: fails with WSS_ERR_FAILED if the journal has unfinished steps of others.
- * WSS_ERR_BUSY.
- */
-int wss_step_check_unfinished(struct tender *tender, struct wss_error *err);
-
-/*
- * Checks that the watchdog and the history, needed to give the guest its memory back if this
+ * step.c: checks that the watchdog and the history, needed to give the guest its memory back if this
  * process cannot, are still there. Puts the guest in the watchdog's charge, once.
  * WSS_ERR_FAILED.
  */

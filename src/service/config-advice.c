@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/text.h"
 
 /* Each character of a name may take four in quotes. */
 #define WORD_MAX (4 * WSS_NAME_MAX)
@@ -51,26 +53,6 @@ static bool name_is_ascii(const char *name)
 	return true;
 }
 
-static bool name_is_plain(const char *name)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:@%,";
-
-	return *name && !name[strspn(name, plain)];
-}
-
-static void name_quote(const char *name, char *ret_word)
-{
-	char *to = ret_word;
-
-	*to++ = '\'';
-	for (; *name; name++) {
-		if (*name == '\'')
-			to = stpcpy(to, "'\\'");
-		*to++ = *name;
-	}
-	strcpy(to, "'");
-}
-
 /*
  * Writes the word by which a shell command names a domain to virsh: its name, in quotes if need
  * be, or its UUID if virsh, the shell or a terminal could take the name for something else.
@@ -78,13 +60,11 @@ static void name_quote(const char *name, char *ret_word)
 static void domain_word(const struct wss_domxml *config, char ret_word[WORD_MAX])
 {
 	const char *name = config->name;
+	bool is_safe = *name && *name != '-' && !name_is_number(name) && !name_is_uuid(name) &&
+		       name_is_ascii(name);
+	wss_auto_free char *word = is_safe ? wss_text_shell_word(name) : NULL;
 
-	if (!*name || *name == '-' || name_is_number(name) || name_is_uuid(name) || !name_is_ascii(name))
-		strcpy(ret_word, config->uuid);
-	else if (name_is_plain(name))
-		strcpy(ret_word, name);
-	else
-		name_quote(name, ret_word);
+	snprintf(ret_word, WORD_MAX, "%s", word ? word : config->uuid);
 }
 
 /* --- findings --- */

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+const char wss_balloon_unfinished[] = "another or a killed controller has taken memory from it";
 const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
 const char wss_balloon_outdated[] = "last measured more than two periods ago";
 
@@ -39,10 +40,14 @@ static const char *state_refusal(const struct wss_balloon_facts *facts)
 		{ !facts->running, "the guest is not running" },
 		{ facts->job, "a libvirt job is active" },
 		{ !facts->has_device, "no balloon device" },
+		{ facts->fixed, "its balloon cannot be moved through this connection" },
+		{ facts->unsized, "the size of its balloon is unknown" },
 		{ !facts->answers, "the guest does not answer: no balloon driver, or it does not "
 				   "report (virsh dommemstat)" },
 	};
 
+	if (facts->unfinished)
+		return wss_balloon_unfinished;
 	if (facts->opted_out || facts->hazard)
 		return wss_balloon_objection(facts);
 	return first_of(table, sizeof(table) / sizeof(table[0]));

@@ -14,8 +14,12 @@
 
 /* Conditions that must hold before a guest's balloon is touched. */
 struct wss_balloon_facts {
+	/* Another controller, or one that was killed, has not given back all that it took. */
+	bool unfinished;
 	bool running, job;
 	bool has_device;
+	bool fixed;   /* nothing can set the balloon through this connection */
+	bool unsized; /* the size that it leaves to the guest is not known */
 	bool opted_out;
 	/* Why the balloon could not return memory to the host (static); NULL if it can. */
 	const char *hazard;
@@ -29,6 +33,9 @@ struct wss_balloon_facts {
 	enum wss_confidence confidence;
 	bool current;		 /* the newest window is at most two periods old */
 };
+
+/* The refusal of facts.unfinished, for callers that know the remedy. */
+extern const char wss_balloon_unfinished[];
 
 /* Two refusals that a caller may replace by ones with figures. */
 extern const char wss_balloon_too_early[], wss_balloon_outdated[];

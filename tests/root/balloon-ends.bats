@@ -11,9 +11,16 @@ load balloon-functions.sh
 	wait_until 120 taken_at_least web1 40
 	[ "$(watchdog_pid | wc -w)" = 1 ]
 	kill_with_watchdog
-	wss balloon web1 --apply --period 3s --window 300ms
-	[ "$status" = 1 ]
-	[[ $err == *"unfinished steps"* ]]
+	for words in "" --apply; do
+		# shellcheck disable=SC2086
+		wss balloon web1 $words
+		[ "$status" = 5 ]
+		[[ $err == *"web1: to allow this, run: virt-wss balloon --restore web1"* ]]
+	done
+	wss balloon web1 --output csv
+	[ "$(field action)" = refused ]
+	[[ $(field reason) == *"killed controller"* ]]
+	[ -z "$(field to_bytes)" ]
 	taken_at_least web1 40
 	wss balloon web2 --restore
 	[ "$status" = 0 ]

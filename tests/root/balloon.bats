@@ -49,7 +49,7 @@ teardown_file() {
 
 @test "it is too early without a history" {
 	wss balloon auto --output csv
-	[ "$status" = 0 ]
+	[ "$status" = 5 ]
 	[ "$(field action)" = refused ]
 	[[ $(field reason) == *"too early"* ]]
 }
@@ -67,7 +67,7 @@ refused_for() { # NAME REASON
 	wait_until 90 refused_for plain "no balloon statistics, and autodeflate is off"
 	before=$(embed_virsh dommemstat auto | grep actual)
 	wss balloon auto none plain --output csv
-	[ "$status" = 0 ]
+	[ "$status" = 3 ]
 	[ "$(field domain)" = $'auto\nnone\nplain' ]
 	[ "$(field action)" = $'shrink\nrefused\nrefused' ]
 	[ "$(field from_bytes | head -n 1)" = $((512 << 20)) ]
@@ -77,7 +77,7 @@ refused_for() { # NAME REASON
 	[[ $(field hint | tail -n 1) == "virsh dommemstat $(uuid_of plain) --period 5 --live" ]]
 	[ "$(embed_virsh dommemstat auto | grep actual)" = "$before" ]
 	wss balloon plain
-	[[ $err == *"plain: to lift the refusal: virsh dommemstat"* ]]
+	[[ $err == *"plain: to allow this, run: virsh dommemstat"* ]]
 	# Only on a terminal does it add the next step.
 	wss balloon auto
 	[ -z "$err" ]
@@ -106,7 +106,8 @@ refused_for() { # NAME REASON
 	history=$BATS_TEST_TMPDIR/empty.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of empty)"
 	wss balloon empty --output csv --history "$history"
-	[ "$(field action)" = refused ]
+	[ "$status" = 0 ]
+	[ "$(field action)" = none ]
 	[[ $(field reason) == "the host would gain less than"* ]]
 	[ "$(field host_gain_bytes)" -lt $((26 << 20)) ]
 	[ -z "$(field to_bytes)" ]
@@ -257,9 +258,13 @@ offered() { # NAME
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = NULL WHERE name = 'gone'"
 	# Its old size was larger than it can have now.
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET original_bytes = $((600 << 20)) WHERE name = 'auto'"
+	wss balloon auto --output csv
+	[ "$status" = 5 ]
+	[ "$(field action)" = refused ]
+	[ "$(field hint)" = "virt-wss balloon --restore auto" ]
 	wss balloon auto --apply --period 2s --window 300ms --max-stall 5s
-	[ "$status" = 1 ]
-	[[ $err == *"unfinished steps"* ]]
+	[ "$status" = 5 ]
+	[[ $err == *"auto: refused: $(field reason)"* ]]
 	wss balloon --restore
 	[ "$status" = 3 ]
 	[[ $err == *"gone: libvirt does not know it now"* ]]

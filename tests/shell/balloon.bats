@@ -3,7 +3,10 @@
 #
 # Tests the command line of balloon, on libvirt's test driver.
 
+bats_require_minimum_version 1.5.0
+
 virt_wss=$WSS_BUILDDIR/virt-wss
+uuid=6695eb01-f6a4-8304-79aa-97f2502e1930
 
 setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=test:///default
@@ -13,11 +16,57 @@ done_rows() {
 	sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1'
 }
 
-@test "a guest that cannot be shrunk is not a failure, and the reason is given" {
-	run "$virt_wss" balloon test --output json
-	echo "$output"
+# How the dry run and --apply refuse a guest of these devices, here and with what a killed controller left.
+refused_alike() { # DEVICES POLICY
+	local words status_of_dry_run reason
+	printf '%s' "<domain type='test'><name>it&apos;s</name><uuid>$uuid</uuid><memory unit='GiB'>2</memory>" \
+		"<metadata>$2</metadata><os><type>hvm</type></os><devices>$1</devices></domain>" >"$BATS_TEST_TMPDIR/domain.xml"
+	echo "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
+	run --separate-stderr "$virt_wss" balloon "it's" --output json
+	echo "$status: $output: $stderr"
+	status_of_dry_run=$status
+	reason=$(sed -n 's/.*"reason": "\([^"]*\)".*/\1/p' <<<"$output")
+	hint=$(sed -n 's/.*"hint": "\([^"]*\)".*/\1/p' <<<"$output")
+	[ -n "$reason" ] || reason=$(sed -n "s/.*error: it's: //p" <<<"$stderr")
+	for words in "balloon --apply" squeeze "squeeze --dry-run --output json"; do
+		# shellcheck disable=SC2086
+		run --separate-stderr timeout 60 "$virt_wss" $words "it's"
+		echo "$words: $status: $output: $stderr"
+		[ "$status" = "$status_of_dry_run" ]
+		[[ $output$stderr == *"$reason"* ]]
+	done
+}
+
+@test "the dry run refuses a guest as --apply and squeeze do: same reason, same status" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 20 1000000 1 $uuid
+	for devices in "" "<memballoon model='none'/>"; do
+		refused_alike "$devices" ""
+		[ "$status" = 5 ]
+		[[ $hint != *--restore* ]]
+		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
+			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+			VALUES ('$uuid', 'it''s', 1, 3 << 30, 3 << 30, 2 << 30, 'test', '$LIBVIRT_DEFAULT_URI')"
+		refused_alike "$devices" ""
+		[ "$status" = 5 ]
+		[ "$hint" = "virt-wss balloon --restore 'it'\\\\''s'" ]
+		for words in "" --apply; do
+			# shellcheck disable=SC2086
+			run timeout 60 "$virt_wss" -c "$LIBVIRT_DEFAULT_URI" balloon $words "it's" --history "$VIRT_WSS_HISTORY"
+			echo "$output"
+			[ "$status" = 5 ]
+			grep -Fx "virt-wss: it's: to allow this, run: virt-wss -c $LIBVIRT_DEFAULT_URI balloon --restore --history $VIRT_WSS_HISTORY 'it'\\''s'" <<<"$output"
+		done
+		bash -c "PATH=$WSS_BUILDDIR:\$PATH; $(sed -n 's/.* run: //p' <<<"$output")"
+		[ "$(done_rows)" -gt 0 ]
+	done
+	refused_alike "" "<wss:policy xmlns:wss='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
+	[ "$status" = 5 ]
+	[[ $stderr == *"opts out"* ]]
+	# An answer about all guests is none about a guest that was asked for.
+	run "$virt_wss" balloon
 	[ "$status" = 0 ]
-	[[ $output == *'"action": "refused"'* && $output == *'"reason"'* ]]
 	run "$virt_wss" balloon nobody
 	[ "$status" = 1 ]
 }

@@ -36,7 +36,7 @@ setup() {
 	[ -n "$reason" ]
 	run "$virt_wss" squeeze test --dry-run --output json
 	echo "$output"
-	[ "$status" = 0 ]
+	[ "$status" = 5 ]
 	[[ $output == *'"schema": "virt-wss/squeeze/1"'* ]]
 	[[ $output == *'"action": "refused"'* ]]
 	[[ $output == *"\"reason\": \"$reason\""* ]]

@@ -922,10 +922,13 @@ static void test_refusals(void **unused)
 		assert_non_null(wss_balloon_refusal(&facts));                  \
 		assert_non_null(strstr(wss_balloon_refusal(&facts), part));    \
 	} while (0)
+	REFUSED(unfinished = true, "killed controller");
 	REFUSED(opted_out = true, "policy");
 	REFUSED(running = false, "not run");
 	REFUSED(job = true, "job");
 	REFUSED(has_device = false, "no balloon");
+	REFUSED(fixed = true, "cannot be moved");
+	REFUSED(unsized = true, "size");
 	REFUSED(answers = false, "does not answer");
 	REFUSED(hazard = "it has VFIO", "VFIO");
 	REFUSED(confidence = WSS_CONFIDENCE_NONE, "too early");

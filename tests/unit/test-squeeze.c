@@ -459,7 +459,7 @@ static void test_refusals(void **unused)
 	(void)unused;
 	assert_null(wss_squeeze_refusal(&good));
 	assert_non_null(wss_balloon_refusal(&good)); /* too early */
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 9; i++) {
 		facts = good;
 		facts.confidence = WSS_CONFIDENCE_HIGH;
 		facts.current = true;
@@ -469,6 +469,9 @@ static void test_refusals(void **unused)
 		facts.answers = i != 3;
 		facts.opted_out = i == 4;
 		facts.hazard = i == 5 ? "it has VFIO" : NULL;
+		facts.unfinished = i == 6;
+		facts.fixed = i == 7;
+		facts.unsized = i == 8;
 		assert_non_null(wss_balloon_refusal(&facts));
 		assert_ptr_equal(wss_squeeze_refusal(&facts), wss_balloon_refusal(&facts));
 	}
