@@ -143,6 +143,29 @@ refused_alike() { # DEVICES POLICY
 	done
 }
 
+# QEMU still has our size where the guest's driver was unloaded, which empties the balloon.
+@test "a balloon that others emptied is set once more by --restore; one that they filled is not touched" {
+	shim=$WSS_BUILDDIR/tests/tools/hang.so
+	[ -e "$shim" ] || skip "no tests/tools/hang.so"
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	for now in 4096 3000; do
+		printf '%s' "<node><domain type='test'><name>web1</name><uuid>$uuid</uuid><memory unit='MiB'>4096</memory>" \
+			"<currentMemory unit='MiB'>$now</currentMemory><os><type>hvm</type></os>" \
+			"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
+		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
+			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+			VALUES ('$uuid', 'web1', 1, 2 << 30, 2 << 30, 1 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml')"
+		WSS_HANG=virDomainSetMemoryFlags:web1 WSS_HANG_SECONDS=0 WSS_HANG_FILE=$BATS_TEST_TMPDIR/set-$now LD_PRELOAD=$shim \
+			run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
+		echo "$output"
+		[ "$status" = 0 ]
+		[[ $output == "virt-wss: web1: somebody else set its balloon (now "*"): nothing given back" ]]
+	done
+	[ -e "$BATS_TEST_TMPDIR/set-4096" ]
+	[ ! -e "$BATS_TEST_TMPDIR/set-3000" ]
+}
+
 @test "many guests to restore that are unknown stay in the journal, each with a reason, until they are forgotten" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 \

@@ -75,6 +75,12 @@ EXPORT int virDomainListGetStats(virDomainPtr *doms, unsigned stats,
 	return REAL(virDomainListGetStats)(doms, stats, records, flags);
 }
 
+EXPORT int virDomainSetMemoryFlags(virDomainPtr dom, unsigned long memory, unsigned flags)
+{
+	hang_if_wanted(__func__, virDomainGetName(dom));
+	return REAL(virDomainSetMemoryFlags)(dom, memory, flags);
+}
+
 EXPORT int virConnectListAllDomains(virConnectPtr conn, virDomainPtr **doms, unsigned flags)
 {
 	hang_if_wanted(__func__, NULL);
