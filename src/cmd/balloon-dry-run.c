@@ -86,7 +86,7 @@ static const struct wss_column columns[] = {
 	 false},
 	{"held_bytes", NULL, "HELD", 8, balloon_get_held,
 	 "Guest memory that is resident on the host now, in bytes", false},
-	{"reason", NULL, "WHY", -27, balloon_get_reason, "Reason for the action", false},
+	{"reason", NULL, "DETAILS", -27, balloon_get_reason, "Reason for the action, and what limits a shrink", false},
 	{"hint", NULL, "HINT", -20, balloon_get_hint, "Command, or advice, after which the guest is not refused", false},
 	{"error", NULL, "ERROR", -20, balloon_get_error, "Why the guest could not be examined",
 	 false},
@@ -136,7 +136,7 @@ void balloon_hint(const struct wss_cli *cli, const char *history, const struct w
 		return;
 	}
 	/* Not if nothing that the guest does would let it shrink. */
-	if (!facts->has_device || !facts->running || facts->statistics || facts->hazard ||
+	if (facts->foreign || !facts->has_device || !facts->running || facts->statistics || facts->hazard ||
 	    facts->opted_out)
 		return;
 	if (!facts->answers)

@@ -16,14 +16,13 @@
 static const char *hazard_of(const struct wss_domxml *config)
 {
 	if (config->hostdevs)
-		return "a passed-through host device pins its memory";
+		return "pinned by a host device";
 	if (config->launch_security[0])
-		return config->security_unseen ? "its memory may be encrypted and pinned (qemu:commandline)"
-					       : "its memory is encrypted and pinned";
+		return config->security_unseen ? "may be encrypted, so pinned" : "encrypted, so pinned";
 	if (config->locked)
 		return "its memory is locked";
 	if (config->hugepages)
-		return "its memory is on explicit huge pages, which stay whole";
+		return "on explicit huge pages";
 	return NULL;
 }
 
@@ -93,7 +92,8 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 		  struct wss_error *err)
 {
 	*ret_look = (struct wss_look){
-		.facts = {.running = guest->state == WSS_GUEST_RUNNING,
+		.facts = {.foreign = guest->foreign,
+			  .running = guest->state == WSS_GUEST_RUNNING,
 			  .job = guest->job[0] != '\0',
 			  .has_device = guest->config.has_balloon,
 			  .fixed = !guest->ops->set_balloon,
@@ -179,6 +179,7 @@ void wss_look_join(const struct wss_need *need, struct wss_look *look)
 	look->limits.needed_bytes = need->needed_bytes;
 	look->facts.confidence = need->confidence;
 	look->windows = need->windows;
+	look->reason = need->reason;
 	view->wss_bytes = need->wss_bytes;
 	/* Resident memory now, less QEMU's own share as of the newest window or check. */
 	if (!view->rss_bytes.known)

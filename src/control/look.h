@@ -36,6 +36,7 @@ struct wss_look {
 	struct wss_balloon_limits limits;
 	struct wss_balloon_view view;
 	uint64_t windows; /* number of windows in the history */
+	enum wss_sizing_reason reason; /* what binds limits.needed_bytes */
 };
 
 /*

@@ -38,6 +38,7 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 		need.confidence = advice.sizing.confidence;
 		need.windows = advice.series.summary.samples;
 		need.needed_bytes = advice.sizing.recommended_bytes.value;
+		need.reason = advice.sizing.reason;
 		need.wss_bytes = advice.series.wss_bytes;
 		need.rss_bytes = advice.series.rss_bytes;
 		need.qemu_bytes = advice.series.qemu_bytes;

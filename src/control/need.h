@@ -16,6 +16,7 @@ struct wss_need {
 	uint64_t windows;			  /* number of windows behind this figure */
 	uint64_t minimum_bytes, headroom_percent; /* from the policy */
 	uint64_t needed_bytes;			  /* 0 if too little is known */
+	enum wss_sizing_reason reason;		  /* what binds it */
 	uint64_t period_s;			  /* between two rounds */
 	/* Of the newest window. */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;

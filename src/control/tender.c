@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "control/tender.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "control/plan.h"
 
 /* Time limit of a step without any progress. */
@@ -312,15 +314,19 @@ static int begin_squeeze(struct tender *tender, const struct wss_look *look,
 static int begin_reclaiming(struct tender *tender, const struct wss_look *look,
 			    struct wss_error *err)
 {
+	char gain[16], least[16], text[80];
 	struct wss_plan plan;
 
 	wss_plan_make(look, &plan);
 	if (plan.action == WSS_PLAN_REFUSED)
 		return refuse(err, plan.reason);
 	/* Its resident memory grows while it runs: wss_balloon_next() waits for that. */
-	if (plan.action == WSS_PLAN_FUTILE)
-		wss_tending_progress(tender->tending, tender->target->guest->config.name,
-				     plan.reason);
+	if (plan.action != WSS_PLAN_FUTILE)
+		return 0;
+	wss_size_format(plan.gain_bytes.value, gain, sizeof(gain));
+	wss_size_format(wss_balloon_least_gain(look->view.actual_bytes.value), least, sizeof(least));
+	snprintf(text, sizeof(text), "would free %s; the minimum is %s", gain, least);
+	wss_tending_progress(tender->tending, tender->target->guest->config.name, text);
 	return 0;
 }
 

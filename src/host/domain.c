@@ -418,6 +418,7 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 	}
 	source->conn = conn;
 	source->dom = wss_steal_ptr(dom);
+	guest->foreign = !conn->qemu_driver;
 	if (wss_watch_begin(conn->lifecycle, conn->vir, source->dom, &source->watch) < 0) {
 		wss_guest_free(guest);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

@@ -149,6 +149,7 @@ struct wss_guest {
 	struct wss_domxml config;
 	enum wss_guest_state state;
 	bool kvm;  /* type kvm, and not denied by QEMU if it was asked */
+	bool foreign; /* of a libvirt driver that runs no QEMU */
 	bool kept; /* shut off or gone but not ended: saved, or perhaps migrated away */
 	bool ended; /* gone, and seen to end; else it may be back */
 	/* A job that is running, such as "backup" or "block copy of vda"; "": none */

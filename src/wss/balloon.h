@@ -16,6 +16,7 @@
 struct wss_balloon_facts {
 	/* Another controller, or one that was killed, has not given back all that it took. */
 	bool unfinished;
+	bool foreign; /* its hypervisor is not QEMU */
 	bool running, job;
 	bool has_device;
 	bool fixed;   /* nothing can set the balloon through this connection */

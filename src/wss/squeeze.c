@@ -17,9 +17,7 @@ const char *wss_squeeze_objection(const struct wss_balloon_facts *facts)
 	const char *objection = wss_balloon_objection(facts);
 
 	if (!objection && !facts->statistics)
-		objection = facts->asked
-				    ? "its balloon statistics have stopped"
-				    : "no balloon statistics, which show whether it pages";
+		objection = facts->asked ? "statistics have stopped" : "no balloon statistics";
 	return objection;
 }
 

@@ -19,7 +19,7 @@ load balloon-functions.sh
 	done
 	wss balloon web1 --output csv
 	[ "$(field action)" = refused ]
-	[[ $(field reason) == *"killed controller"* ]]
+	[[ $(field reason) == *"unfinished"* ]]
 	[ -z "$(field to_bytes)" ]
 	taken_at_least web1 40
 	wss balloon web2 --restore

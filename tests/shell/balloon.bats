@@ -71,6 +71,16 @@ refused_alike() { # DEVICES POLICY
 	[ "$status" = 1 ]
 }
 
+@test "a guest of another hypervisor is called that" {
+	for words in "balloon test" "squeeze test --dry-run" "balloon test --apply"; do
+		# shellcheck disable=SC2086
+		run timeout 60 "$virt_wss" $words
+		echo "$output"
+		[ "$status" = 5 ]
+		[[ $output == *"not a QEMU guest"* && $output != *driver* ]]
+	done
+}
+
 @test "invalid options are refused" {
 	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate" "--apply --restore" "--apply --forget" "--restore --forget" "--forget --wide" "--period 0" "--window 1m --period 30s"; do
 		# shellcheck disable=SC2086

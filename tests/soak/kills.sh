@@ -136,7 +136,7 @@ kill_controller() {
 	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 0')" = 0 ] ||
 		problem "kill of the controller: the journal has open steps"
 	echo "KILL controller steps=$steps"
-	grep -q 'older than two periods\|too early' "$embed_root/err" && refresh_history
+	grep -q 'last measured\|too early' "$embed_root/err" && refresh_history
 }
 
 # Leaves little room, which is used up at the start of the run or later.
@@ -175,7 +175,7 @@ full_controller() {
 	whole || problem "full disk, $signal: the history is damaged"
 	timeout 60 "$virt_wss" balloon --restore 2>>"$embed_root/err" ||
 		problem "full disk, then room: --restore fails"
-	grep -q 'older than two periods\|too early' "$embed_root/err" && refresh_history
+	grep -q 'last measured\|too early' "$embed_root/err" && refresh_history
 }
 
 # Checks all reports of the guest and all entries of the journal.

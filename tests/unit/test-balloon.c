@@ -821,7 +821,7 @@ static void test_blind(void **unused)
 	live(&run, 60);
 	run.blind = true;
 	live(&run, 60);
-	assert_action(&run, WSS_BALLOON_HOLD, "two periods");
+	assert_action(&run, WSS_BALLOON_HOLD, "too long ago");
 	live(&run, 100);
 	assert_action(&run, WSS_BALLOON_RESTORE, "measured");
 }
@@ -922,17 +922,18 @@ static void test_refusals(void **unused)
 		assert_non_null(wss_balloon_refusal(&facts));                  \
 		assert_non_null(strstr(wss_balloon_refusal(&facts), part));    \
 	} while (0)
-	REFUSED(unfinished = true, "killed controller");
+	REFUSED(unfinished = true, "unfinished");
 	REFUSED(opted_out = true, "policy");
+	REFUSED(foreign = true, "not a QEMU guest");
 	REFUSED(running = false, "not run");
 	REFUSED(job = true, "job");
 	REFUSED(has_device = false, "no balloon");
-	REFUSED(fixed = true, "cannot be moved");
+	REFUSED(fixed = true, "cannot be set");
 	REFUSED(unsized = true, "size");
 	REFUSED(answers = false, "does not answer");
 	REFUSED(hazard = "it has VFIO", "VFIO");
 	REFUSED(confidence = WSS_CONFIDENCE_NONE, "too early");
-	REFUSED(current = false, "two periods");
+	REFUSED(current = false, "too long ago");
 	REFUSED(autodeflate = false, "no balloon statistics");
 	assert_ptr_equal(wss_balloon_objection(&facts), wss_balloon_refusal(&facts));
 	/* If statistics are configured, the message does not claim that they are off. */

@@ -480,7 +480,7 @@ static void test_nothing_to_gain(void **unused)
 {
 	(void)unused;
 	tend(touch_late);
-	assert_non_null(strstr(made_up.why, "the host would gain less"));
+	assert_non_null(strstr(made_up.why, "would free 24 MiB; the minimum is 51.2 MiB"));
 	assert_int_equal(made_up.bad, 0);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.actual, GIB);
@@ -1197,6 +1197,67 @@ static void test_what_a_kernel_keeps(void **unused)
 	assert_int_equal(reserve_of(false, 512 * MIB, 0), 512 * MIB);
 }
 
+/* A reason that is wider would make the table of a dry run wider than 80 columns. */
+static void assert_reason_fits(struct wss_look *look, enum wss_plan_action action, const char *part)
+{
+	struct wss_plan plan;
+
+	wss_plan_make(look, &plan);
+	assert_int_equal(plan.action, action);
+	if (!strstr(plan.reason, part))
+		fail_msg("%s", plan.reason);
+	assert_in_range(strlen(plan.reason), 1, 27);
+}
+
+static void assert_hazard(const struct wss_domxml *config, const char *part)
+{
+	static const struct wss_guest_ops talks = { .balloon_stats = say, .set_balloon = set_balloon };
+	const struct wss_policy policy = { .opt_out = false };
+	struct wss_guest guest = { .ops = &talks, .state = WSS_GUEST_RUNNING, .config = *config };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_reports reports = { 0 };
+	struct wss_look look;
+
+	guest.config.has_balloon = true;
+	assert_int_equal(wss_look_take(&guest, &policy, &reports, &look, &err), 0);
+	assert_reason_fits(&look, WSS_PLAN_REFUSED, part);
+}
+
+static void test_reasons_fit(void **unused)
+{
+	struct wss_look look = {
+		.facts = { .running = true, .has_device = true, .answers = true, .statistics = true },
+		.limits = { .needed_bytes = 512 * MIB, .headroom_percent = 20 },
+		.view = { .actual_bytes = { true, GIB }, .rss_bytes = { true, GIB } } };
+
+	(void)unused;
+	assert_hazard(&(struct wss_domxml){ .hostdevs = 1 }, "host device");
+	assert_hazard(&(struct wss_domxml){ .launch_security = "sev" }, "encrypted");
+	assert_hazard(&(struct wss_domxml){ .launch_security = "?", .security_unseen = true }, "may be encrypted");
+	assert_hazard(&(struct wss_domxml){ .locked = true }, "locked");
+	assert_hazard(&(struct wss_domxml){ .hugepages = true }, "huge pages");
+	assert_reason_fits(&look, WSS_PLAN_REFUSED, "too early: 0 of 10 windows");
+	look.facts.confidence = WSS_CONFIDENCE_HIGH;
+	look.view.wss_age_s = 400 * 86400;
+	assert_reason_fits(&look, WSS_PLAN_REFUSED, "last measured 400 d ago");
+	look.facts.current = true;
+	for (int i = 0; i < WSS_SIZING_REASONS; i++) {
+		look.reason = i;
+		assert_reason_fits(&look, WSS_PLAN_SHRINK, wss_sizing_reason_name(look.reason));
+	}
+	/* What limits it is named, in turn: the newest window, the guest's own report, the minimum. */
+	look.view.wss_bytes = wss_amount_of(500 * MIB);
+	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: newest window");
+	look.view.usable_bytes = wss_amount_of(GIB - 600 * MIB);
+	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: memory in use");
+	look.limits.minimum_bytes = 800 * MIB;
+	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: minimum");
+	look.view.rss_bytes = wss_amount_of(801 * MIB);
+	assert_reason_fits(&look, WSS_PLAN_FUTILE, "would free under 51.2 MiB");
+	look.limits.minimum_bytes = GIB;
+	assert_reason_fits(&look, WSS_PLAN_NONE, "needs what it has");
+}
+
 static unsigned asked;
 static bool silent_disks;
 
@@ -1347,6 +1408,7 @@ int main(void)
 		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_age_of_reports),
 		cmocka_unit_test(test_what_a_kernel_keeps),
+		cmocka_unit_test(test_reasons_fit),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
 		cmocka_unit_test(test_somebody_else_sets_the_balloon),
