@@ -12,7 +12,7 @@ setup() {
 	mkdir "$dir/build"
 	printf '.PHONY: check-clean check-leaky check-quick\ncheck-clean check-leaky check-quick:\n\t@sh ./$@\n' >"$dir/build/Makefile"
 	for tier in clean leaky quick; do
-		echo 'echo ":test-result: PASS it" >test.trs' >"$dir/build/check-$tier"
+		printf 'printf ":tier: %%s\\n:test-result: PASS it\\n" "$WSS_TIER" >test-%s.trs\n' $tier >"$dir/build/check-$tier"
 	done
 }
 
@@ -40,6 +40,41 @@ runs() {
 	check clean
 	[ "$status" = 0 ]
 	[[ $out == *"1 passed, 0 failed" ]]
+}
+
+# The tiers of a group meet, or wait for each other in vain.
+@test "tiers run at the same time or in turn, as the group says" {
+	for tier in quick leaky; do
+		printf 'echo >met.%s; i=0; until [ -e met.quick ] && [ -e met.leaky ]; do i=$((i+1)); [ $i -lt 300 ] || exit 1; sleep 0.1; done\n' \
+			$tier >>"$dir/build/check-$tier"
+	done
+	echo '[ -e met.quick ] || exit 1' >>"$dir/build/check-clean"
+	check quick,clean+leaky
+	[ "$status" = 0 ]
+	[[ $out == *"3 passed, 0 failed" ]]
+	rm "$dir/build"/met.*
+	check clean,quick
+	[ "$status" = 1 ]
+	[[ $out == *"check-clean failed"* ]]
+}
+
+@test "a signal ends what runs at the same time" {
+	for tier in quick leaky; do
+		printf 'echo $$ >>%s; : %s; while :; do sleep 0.2; done\n' "$dir/pids" "$marker" >"$dir/build/check-$tier"
+	done
+	TMPDIR=/tmp "$WSS_SRCDIR/scripts/check" "$dir/build" quick+leaky >/dev/null 2>&1 3>&- &
+	pid=$!
+	for _ in $(seq 100); do
+		[ "$(wc -l <"$dir/pids")" != 2 ] || break
+		sleep 0.1
+	done
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ "$status" = 143 ]
+	while read -r pid; do
+		[ ! -d "/proc/$pid" ] || exit 1
+	done <"$dir/pids"
 }
 
 @test "processes that are still ending when the tests are over are waited for" {
