@@ -150,11 +150,12 @@ WSS_JSON_TABLE(spent);
 /* One age of a guest's memory. */
 struct cold_age {
 	char age[16];
-	struct wss_amount high_bytes;
+	struct wss_amount seconds, high_bytes;
 };
 
 static const struct wss_json_field age_fields[] = {
 	WSS_JSON_FIELD(cold_age, "age", WSS_JSON_TEXT, age),
+	WSS_JSON_FIELD(cold_age, "seconds", WSS_JSON_COUNT, seconds),
 	WSS_JSON_FIELD(cold_age, "high_bytes", WSS_JSON_COUNT, high_bytes),
 };
 WSS_JSON_TABLE(age);
@@ -166,13 +167,14 @@ static int read_age(struct json_object *element, void *data, struct wss_error *e
 
 	if (wss_json_read(element, &age_table, &age, err) < 0)
 		return -1;
-	if (!strcmp(age.age, COLD_AGE))
+	if (!strcmp(age.age, COLD_AGE) && cold->since_ns.value >= age.seconds.value * WSS_NS_PER_S)
 		cold->high_bytes = age.high_bytes;
 	return 0;
 }
 
 /* The list is that of the struct that has it. */
 static const struct wss_json_field cold_fields[] = {
+	WSS_JSON_FIELD(wss_guest_cold, "since_seconds", WSS_JSON_NANO, since_ns),
 	{ "ages", WSS_JSON_LIST, 0, 0, NULL, read_age },
 };
 WSS_JSON_TABLE(cold);

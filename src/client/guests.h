@@ -40,7 +40,8 @@ struct wss_guest_spent {
 };
 
 struct wss_guest_cold {
-	struct wss_amount high_bytes; /* untouched for 10 minutes, at most */
+	struct wss_amount since_ns;   /* how long the guest has been watched */
+	struct wss_amount high_bytes; /* untouched for 10 minutes, at most; unknown before it was watched for as long */
 };
 
 struct wss_guest_advice {

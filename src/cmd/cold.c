@@ -10,13 +10,17 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
 #include "help-text.h"
+#include "out/width.h"
 #include "service/ages.h"
 
 /* A file more than these is not read: a directory like that is not the service's. */
 #define GUESTS_MAX 100000
+/* Guests that a message names; it counts the others. */
+#define NAMED_MAX 5
 
 struct cold_guest {
 	char name[WSS_NAME_MAX];
@@ -47,6 +51,15 @@ static const struct wss_cold_class *row_class(const void *row)
 	const struct cold_row *cold = row;
 
 	return &cold->guest->report.ages[cold->age];
+}
+
+/* Both bounds are absent for an age that is longer than the time for which the guest has been watched. */
+static struct wss_value row_bound(const void *row, uint64_t bytes)
+{
+	const struct cold_row *cold = row;
+
+	return wss_cold_watched(&cold->guest->report, cold->age) ? wss_value_number(bytes, WSS_KIND_BYTES)
+								 : wss_value_absent();
 }
 
 static const struct cold_guest *row_guest(const void *row)
@@ -86,12 +99,12 @@ static struct wss_value get_idle(const void *row)
 
 static struct wss_value get_low(const void *row)
 {
-	return wss_value_number(row_class(row)->low_bytes, WSS_KIND_BYTES);
+	return row_bound(row, row_class(row)->low_bytes);
 }
 
 static struct wss_value get_high(const void *row)
 {
-	return wss_value_number(row_class(row)->high_bytes, WSS_KIND_BYTES);
+	return row_bound(row, row_class(row)->high_bytes);
 }
 
 static struct wss_value get_observed(const void *row)
@@ -127,15 +140,15 @@ static const struct wss_column columns[] = {
 	{ "time", NULL, "TIME", -20, get_time, "When its idle-age data was stored, UTC", false },
 	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
 	{ "idle", NULL, "IDLE", -5, get_idle,
-	  "Untouched for at least this time; never: since the service watches it", false },
+	  "Untouched for at least this time; never: since serve started watching it", false },
 	{ "low_bytes", NULL, "LOW", 8, get_low,
-	  "Memory that was surely untouched for that time, in bytes", false },
+	  "Memory that was surely untouched for that time, in bytes; absent until the guest has been watched for as long", false },
 	{ "high_bytes", NULL, "HIGH", 8, get_high,
-	  "Memory that was not seen touched in that time, in bytes", false },
+	  "Memory that was not seen touched in that time, in bytes; absent likewise", false },
 	{ "observed_share", NULL, "OBSERVED", 8, get_observed,
 	  "Share of that time in which the guest was observed", false },
 	{ "watched_seconds", NULL, "WATCHED", 8, get_watched,
-	  "Time since the service watches it, in seconds", false },
+	  "Time since serve started watching it, in seconds", false },
 	{ "held_bytes", NULL, "HELD", 8, get_held, "Memory of the guest that has an age, in bytes",
 	  false },
 	{ "absent_bytes", NULL, "ABSENT", 8, get_absent,
@@ -273,7 +286,7 @@ static void cold_show_named(struct cold_run *run, const char *word)
 	}
 	if (found)
 		return;
-	wss_error_set(&why, WSS_ERR_GONE, "no idle-age data for this guest yet");
+	wss_error_set(&why, WSS_ERR_GONE, "no idle-age data for this guest yet: virt-wss serve writes it, first after five minutes");
 	wss_tally_bad(&run->tally, word, &why);
 	wss_report_leave_out(run->report);
 }
@@ -301,6 +314,41 @@ static int cold_print(struct cold_run *run, struct wss_error *err)
 	for (size_t i = 0; i < run->n && !cli->n_domains; i++)
 		cold_show(run, &run->guests[i]);
 	return wss_report_close(run->report, err);
+}
+
+/* Says why a table has no figures, or not all, each reason once with the guests that it concerns. */
+static void cold_explain(const struct cold_run *run, const char *directory)
+{
+	char names[400] = "";
+	size_t n = 0, len = 0, seen = 0;
+
+	for (size_t i = 0; i < run->n; i++) {
+		const struct cold_guest *guest = &run->guests[i];
+		char name[WSS_NAME_SHORT_MAX], time[24];
+
+		if (!cold_is_asked_for(run, guest))
+			continue;
+		seen += guest->known;
+		if (!guest->known || wss_cold_watched(&guest->report, WSS_COLD_24H))
+			continue;
+		wss_name_shorten(guest->name, name);
+		wss_duration_format(guest->report.as_of_ns - guest->report.since_ns, time, sizeof(time));
+		if (n++ < NAMED_MAX && len < sizeof(names))
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s for %s", n > 1 ? ", " : "",
+						name, time);
+	}
+	if (!seen && !run->tally.bad)
+		wss_log(WSS_LOG_INFO,
+			"no idle-age data in %s yet: virt-wss serve writes it, first after five minutes",
+			directory);
+	/* Programs have the time in watched_seconds. */
+	if (run->cli->format != WSS_FORMAT_TABLE)
+		return;
+	if (n > NAMED_MAX)
+		wss_log(WSS_LOG_INFO, "not yet watched for the 24 h that the longest age needs: %s and %zu more",
+			names, n - NAMED_MAX);
+	else if (n)
+		wss_log(WSS_LOG_INFO, "not yet watched for the 24 h that the longest age needs: %s", names);
 }
 
 static int cold_option(void *opaque, int c, const char *value, struct wss_error *err)
@@ -336,12 +384,14 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 	if (r == 0) {
 		r = cold_read(&run, directory, &err);
 	} else if (err.code == WSS_ERR_GONE) {
-		wss_log(WSS_LOG_INFO, "no idle-age data yet beside %s; start virt-wss serve", history);
+		wss_log(WSS_LOG_INFO, "no idle-age data yet beside %s: start virt-wss serve", history);
 		wss_error_clear(&err);
 		r = 0;
 	}
 	if (r == 0)
 		r = cold_print(&run, &err);
+	if (r == 0 && directory)
+		cold_explain(&run, directory);
 	free(run.guests);
 	if (r < 0)
 		return wss_cli_error(&err);

@@ -143,7 +143,7 @@ static void view_watched(const struct wss_watch *watch, size_t i, struct wss_gue
 		guest->spent.vcpu_share_ppb = wss_amount_of(
 			(uint64_t)(1e9 * (double)watched->spent_vcpu_ns /
 				   (double)guest->spent.since_ns.value / watched->n_vcpus));
-	if (wss_watch_cold(watch, i, &cold))
+	if (wss_watch_cold(watch, i, &cold) && wss_cold_watched(&cold, WSS_COLD_10MIN))
 		guest->cold.high_bytes = wss_amount_of(cold.ages[WSS_COLD_10MIN].high_bytes);
 	if (!watched->measured)
 		return;

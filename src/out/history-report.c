@@ -101,7 +101,7 @@ static struct wss_value cold_low(const void *row, enum wss_cold_age age)
 {
 	const struct wss_cold_report *cold = span_of(row)->cold;
 
-	return cold && cold->ages[age].whole
+	return cold && cold->ages[age].whole && wss_cold_watched(cold, age)
 		       ? wss_value_number(cold->ages[age].low_bytes, WSS_KIND_BYTES)
 		       : wss_value_absent();
 }
@@ -110,8 +110,8 @@ static struct wss_value cold_high(const void *row, enum wss_cold_age age)
 {
 	const struct wss_cold_report *cold = span_of(row)->cold;
 
-	return cold ? wss_value_number(cold->ages[age].high_bytes, WSS_KIND_BYTES)
-		    : wss_value_absent();
+	return cold && wss_cold_watched(cold, age) ? wss_value_number(cold->ages[age].high_bytes, WSS_KIND_BYTES)
+						   : wss_value_absent();
 }
 
 static struct wss_value cold_observed(const void *row, enum wss_cold_age age)

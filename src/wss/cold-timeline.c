@@ -191,6 +191,11 @@ static uint64_t timeline_pages(const struct wss_cold_timeline *timeline)
 	return pages;
 }
 
+bool wss_cold_watched(const struct wss_cold_report *report, enum wss_cold_age age)
+{
+	return report->as_of_ns - report->since_ns >= ages[age].ns;
+}
+
 bool wss_cold_timeline_report(const struct wss_cold_timeline *timeline, uint64_t now_ns,
 			      struct wss_cold_report *ret_report)
 {

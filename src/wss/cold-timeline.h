@@ -111,6 +111,12 @@ struct wss_cold_report {
 };
 
 /*
+ * Whether the guest has been watched for as long as an age asks for. Before that the bounds say nothing: what has not
+ * been seen touched includes all that was touched before.
+ */
+bool wss_cold_watched(const struct wss_cold_report *report, enum wss_cold_age age);
+
+/*
  * Reports the ages at now_ns; false if nothing has been observed yet. Ages are counted to the end of
  * the newest window as long as the next one may be open, which is for as long as the newest was; to
  * now_ns after that, and the time in between was not observed.

@@ -37,9 +37,9 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	"$virt_wss" cold --output csv >rows
 	[ "$(field domain <rows | sort | uniq -c | awk '{ print $1, $2 }')" = "5 web1" ]
 	[ "$(field idle <rows | tr '\n' ' ')" = "2m 10m 1h 24h never " ]
-	# In MiB; what was not observed has no low bound.
-	[ "$(field low_bytes <rows | awk '{ printf "%d ", $1 / 1048576 }')" = "60 60 0 0 52 " ]
-	[ "$(field high_bytes <rows | awk '{ printf "%d ", $1 / 1048576 }')" = "60 60 52 52 52 " ]
+	# In MiB. It was watched for a quarter of an hour: longer ages are not known, and not all of its memory.
+	[ "$(field low_bytes <rows | awk '{ printf "%d ", $1 == "" ? -1 : $1 / 1048576 }')" = "60 60 -1 -1 52 " ]
+	[ "$(field high_bytes <rows | awk '{ printf "%d ", $1 == "" ? -1 : $1 / 1048576 }')" = "60 60 -1 -1 52 " ]
 	[ "$(field observed_share <rows | awk '{ printf "%.2f ", $1 }')" = "1.00 1.00 0.25 0.01 1.00 " ]
 	[ "$(field watched_seconds <rows | sort -u)" = 900 ]
 	[ "$(field held_bytes <rows | sort -u)" = 67108864 ]
@@ -104,4 +104,23 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	[ "$status" = 0 ]
 	[[ "$stderr" = *"no idle-age data yet beside "* ]]
 	refused 2 'takes no -c' -c test:///default
+}
+
+@test "where figures are missing it says since when they are, each reason once" {
+	local i
+	make ${uuid}3 old 1500
+	run --separate-stderr "$virt_wss" cold web1 old
+	[ "$status" = 0 ]
+	[[ "$stderr" = "virt-wss: not yet watched for the 24 h that the longest age needs: web1 for 15"*min ]]
+	run --separate-stderr "$virt_wss" cold old
+	[ "$status" = 0 ] && [ -z "$stderr" ]
+	for i in 4 5 6 7 8; do
+		make ${uuid}$i "new$i" 3
+	done
+	run --separate-stderr "$virt_wss" cold
+	[[ "$stderr" = *" needs: new4 for "*", new8 for 3"*" and 1 more" ]]
+	rm ages/*
+	run --separate-stderr "$virt_wss" cold
+	[ "$status" = 0 ]
+	[[ "$stderr" = "virt-wss: no idle-age data in $PWD/ages yet: virt-wss serve writes it, first after five minutes" ]]
 }

@@ -20,7 +20,7 @@ static const char full[] = HEAD "\r\n" PAGE(
 	"  \"state\": \"waiting\", \"period_seconds\": 60, \"kind\": \"fine\","
 	"  \"sample_age_seconds\": 31.25, \"new\": [1, {\"domain\": \"x\"}],"
 	"  \"spent\": {\"windows\": 12, \"vcpu_seconds\": 1.5e-1, \"vcpu_share\": 0.004},"
-	"  \"cold\": {\"ages\": [{\"age\": \"2m\", \"high_bytes\": 9},"
+	"  \"cold\": {\"since_seconds\": 601, \"ages\": [{\"age\": \"2m\", \"high_bytes\": 9},"
 	"    {\"age\": \"10m\", \"low_bytes\": 3, \"high_bytes\": 7}]},"
 	"  \"recommendation\": {\"recommended_bytes\": 5, \"why\": [\"x\"], \"reclaimable_bytes\": 6},"
 	"  \"sample\": {\"observes\": \"accesses\", \"wss_bytes\": 67108864, \"curve\": [],"

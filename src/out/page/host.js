@@ -22,10 +22,12 @@ function adviceReason(guest) {
 }
 
 function coldOf(guest, age) {
-	return guest.cold ? guest.cold.ages.find((one) => one.age === age) : undefined;
+	const found = guest.cold ? guest.cold.ages.find((one) => one.age === age) : undefined;
+	return found && found.seconds > guest.cold.since_seconds ? undefined : found;
 }
 
-const coldReason = (guest) => guest.sample
+const coldReason = (guest) => guest.cold ? `the guest has been watched for ${durationText(guest.cold.since_seconds)} only`
+	: guest.sample
 	? "no window has shown which pages this guest touches: the method, or the host's kernel, does not" : why(guest);
 
 // Of a guest: a word, its class, and what it means.
