@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "base/worker.h"
 #include "control/give-back.h"
@@ -85,10 +86,30 @@ static bool is_as_left(const struct wss_journal_open *open, uint64_t actual_byte
 }
 
 /*
+ * Takes account of memory that was plugged in or unplugged since the last step, with which the sizes of the journal
+ * move. The journal does not tell how much: it is the difference to the guest's maximum, if the balloon was empty
+ * before the first step and the sizes, so moved, explain the present one.
+ */
+static void heed_plugged(struct wss_journal_open *open, const struct wss_guest *guest, uint64_t actual_bytes)
+{
+	uint64_t bytes = guest->config.maximum_bytes - open->original_bytes; /* may wrap around, as the sums do */
+	uint64_t low = wss_u64_min(open->from_bytes, open->to_bytes), high = wss_u64_max(open->from_bytes, open->to_bytes);
+
+	if (!open->from_bytes || !open->to_bytes || !guest->config.maximum_bytes)
+		return;
+	if ((actual_bytes + WSS_MIB >= low && actual_bytes <= high + WSS_MIB) ||
+	    actual_bytes + WSS_MIB < low + bytes || actual_bytes > high + bytes + WSS_MIB)
+		return;
+	open->original_bytes += bytes;
+	open->from_bytes += bytes;
+	open->to_bytes += bytes;
+}
+
+/*
  * Returns who has moved the balloon since the last step, and its size. The size is unknown where libvirt
  * does not report it.
  */
-static enum wss_moved_by find_mover(const struct turn *turn, struct wss_guest *guest,
+static enum wss_moved_by find_mover(struct turn *turn, struct wss_guest *guest,
 				    struct wss_amount *ret_actual_bytes)
 {
 	enum wss_moved_by by = WSS_MOVED_BY_UNKNOWN;
@@ -97,15 +118,21 @@ static enum wss_moved_by find_mover(const struct turn *turn, struct wss_guest *g
 	struct wss_look look = {.limits = {0}};
 	struct wss_give_back_watch watch = {0};
 	struct wss_mover mover;
+	bool watching = false;
 
-	wss_mover_init(&mover, turn->open.from_bytes, turn->open.to_bytes);
 	*ret_actual_bytes = guest->balloon_bytes;
 	while (by == WSS_MOVED_BY_UNKNOWN) {
 		if (wss_look_statistics(guest, &reports, &look, &err) < 0)
 			return WSS_MOVED_BY_US;
 		wss_give_back_ask_size(guest, &look.view);
-		if (!look.view.actual_bytes.known ||
-		    is_as_left(&turn->open, look.view.actual_bytes.value))
+		if (!look.view.actual_bytes.known)
+			return WSS_MOVED_BY_US;
+		if (!watching) {
+			heed_plugged(&turn->open, guest, look.view.actual_bytes.value);
+			wss_mover_init(&mover, turn->open.from_bytes, turn->open.to_bytes);
+			watching = true;
+		}
+		if (is_as_left(&turn->open, look.view.actual_bytes.value))
 			return WSS_MOVED_BY_US;
 		*ret_actual_bytes = look.view.actual_bytes;
 		by = wss_mover_judge(&mover, &look.view, guest->config.balloon_autodeflate);

@@ -63,6 +63,18 @@ static void follow(struct wss_mover *mover, uint64_t actual)
 		mover->low_bytes = mover->high_bytes = mover->target_bytes;
 }
 
+static uint64_t said_s_of(const struct wss_balloon_view *view)
+{
+	return view->now_s - wss_u64_min(view->statistics_age_s, view->now_s);
+}
+
+/* Notes what the guest could still give up at the size that was set, if it has reported since it reached that. */
+static void note_usable(struct wss_mover *mover, const struct wss_balloon_view *view)
+{
+	if (wss_mover_is_there(mover) && view->usable_bytes.known && said_s_of(view) > mover->changed_s)
+		mover->had_plenty = view->usable_bytes.value > 2 * wss_edge_guard(mover->actual_bytes);
+}
+
 static void follow_beyond(struct wss_mover *mover, uint64_t actual, uint64_t now_s)
 {
 	if (!mover->beyond)
@@ -77,7 +89,7 @@ static enum wss_moved_by judge_beyond(const struct wss_mover *mover, const struc
 				      bool autodeflate)
 {
 	uint64_t actual = mover->actual_bytes, guard = wss_edge_guard(actual);
-	uint64_t said_s = view->now_s - wss_u64_min(view->statistics_age_s, view->now_s);
+	uint64_t said_s = said_s_of(view);
 	bool reports = view->usable_bytes.known, settled = view->now_s - mover->changed_s >= SETTLE_S;
 
 	if (autodeflate && reports && said_s > mover->beyond_s && view->usable_bytes.value <= guard)
@@ -86,8 +98,8 @@ static enum wss_moved_by judge_beyond(const struct wss_mover *mover, const struc
 		return WSS_MOVED_BY_UNKNOWN;
 	if (!autodeflate)
 		return WSS_MOVED_BY_OTHERS;
-	/* The guest takes no more than it needs. */
-	if (actual - mover->high_bytes <= guard)
+	/* The guest takes no more than it needs, and nothing while it has memory left. */
+	if (actual - mover->high_bytes <= guard && !mover->had_plenty)
 		return WSS_MOVED_BY_GUEST;
 	if (reports && said_s > mover->changed_s)
 		return WSS_MOVED_BY_OTHERS;
@@ -123,5 +135,6 @@ enum wss_moved_by wss_mover_judge(struct wss_mover *mover, const struct wss_ball
 		return WSS_MOVED_BY_RESET;
 	follow(mover, actual);
 	note_change(mover, actual, view->now_s);
+	note_usable(mover, view);
 	return wss_mover_is_stopped(mover, view) ? WSS_MOVED_BY_OTHERS : WSS_MOVED_BY_US;
 }

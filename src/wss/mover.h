@@ -6,8 +6,9 @@
  * ours on the way from the last one to the one that was set, however slowly the guest follows, unless it
  * stops there with memory to give up. A smaller one was set by others. So was a larger one, with two
  * exceptions: after a reset the balloon is empty and goes back to the size that was set; and with
- * autodeflate the guest's kernel takes memory back, a MiB at a time, when it has none left. Both show only
- * once the size has settled.
+ * autodeflate the guest's kernel takes memory back, a MiB at a time, when it has none left, which a change
+ * of 2 % or less is taken for unless the guest reported enough before and after. Both show only once the size
+ * has settled.
  */
 #ifndef WSS_WSS_MOVER_H
 #define WSS_WSS_MOVER_H
@@ -32,6 +33,7 @@ struct wss_mover {
 	uint64_t actual_bytes, changed_s; /* size at the last look, and time of its last change */
 	uint64_t beyond_s; /* time of the first such look */
 	bool beyond, below;
+	bool had_plenty; /* by its report at the size that was set, the guest had memory left to give up */
 };
 
 /* Starts with a balloon that was set to to_bytes when it had from_bytes. */

@@ -153,6 +153,26 @@ refused_alike() { # DEVICES POLICY
 	done
 }
 
+# The sizes of the journal move with it, and the balloon keeps what it has taken.
+@test "memory that was plugged in or unplugged after a kill -9: --restore leaves nothing in the balloon" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	# It had 4 GiB, of which 2 were taken; then MAXIMUM and NOW, in MiB.
+	for sizes in "6144 4096 6 GiB" "5120 3072 5 GiB" "3072 1024 3 GiB" "4608 2560 4.50 GiB" "4096 2048 4 GiB"; do
+		read -r maximum now given <<<"$sizes"
+		printf '%s' "<node><domain type='test'><name>web1</name><uuid>$uuid</uuid><memory unit='MiB'>$maximum</memory>" \
+			"<currentMemory unit='MiB'>$now</currentMemory><os><type>hvm</type></os>" \
+			"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
+		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
+			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+			VALUES ('$uuid', 'web1', 1, 4 << 30, 2150 << 20, 2 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml')"
+		run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
+		echo "$sizes: $output"
+		[ "$status" = 0 ]
+		[ "$output" = "virt-wss: web1: all memory given back ($given)" ]
+	done
+}
+
 # QEMU still has our size where the guest's driver was unloaded, which empties the balloon.
 @test "a balloon that others emptied is set once more by --restore; one that they filled is not touched" {
 	shim=$WSS_BUILDDIR/tests/tools/hang.so
@@ -165,7 +185,7 @@ refused_alike() { # DEVICES POLICY
 			"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
 		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
 			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
-			VALUES ('$uuid', 'web1', 1, 2 << 30, 2 << 30, 1 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml')"
+			VALUES ('$uuid', 'web1', 1, 2 << 30, 1075 << 20, 1 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml')"
 		WSS_HANG=virDomainSetMemoryFlags:web1 WSS_HANG_SECONDS=0 WSS_HANG_FILE=$BATS_TEST_TMPDIR/set-$now LD_PRELOAD=$shim \
 			run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
 		echo "$output"

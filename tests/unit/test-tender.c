@@ -732,6 +732,34 @@ static void test_somebody_else_sets_the_balloon(void **unused)
 	}
 }
 
+/* A little more, of which a guest with autodeflate is capable itself, but has no need. */
+static void set_a_little_more(struct made_up *guest)
+{
+	guest->maximum = 4 * GIB;
+	guest->autodeflate = true;
+	guest->shrunk_looks += guest->set && guest->set <= 257 * MIB;
+	if (guest->shrunk_looks < 2 * REPORT_S + 2)
+		return;
+	if (!guest->happened++) {
+		sets_before = guest->sets;
+		guest->actual += another.bytes;
+	}
+	guest->tending.ending |= another.end_looks && guest->happened == another.end_looks;
+}
+
+static void test_somebody_else_sets_it_a_little_higher(void **unused)
+{
+	(void)unused;
+	for (another.bytes = 2 * MIB; another.bytes <= 8 * MIB; another.bytes += 2 * MIB) {
+		for (another.end_looks = 0; another.end_looks < 3; another.end_looks++) {
+			tend(set_a_little_more);
+			assert_others_won(made_up.actual);
+			assert_in_range(made_up.actual, 256 * MIB + another.bytes, 257 * MIB + another.bytes);
+			clean_up();
+		}
+	}
+}
+
 /* A balloon that is empty, as without its driver, must not be filled later to the size that we set. */
 static void test_an_empty_balloon_stays_empty(void **unused)
 {
@@ -1412,6 +1440,7 @@ int main(void)
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
 		cmocka_unit_test(test_somebody_else_sets_the_balloon),
+		cmocka_unit_test(test_somebody_else_sets_it_a_little_higher),
 		cmocka_unit_test(test_an_empty_balloon_stays_empty),
 		cmocka_unit_test(test_somebody_else_sets_the_balloon_twice),
 		cmocka_unit_test(test_squeeze_and_somebody_else),
