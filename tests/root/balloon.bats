@@ -102,6 +102,22 @@ refused_for() { # NAME REASON
 	[[ $err == *"does not answer"* ]]
 }
 
+# Its driver is not asked for, as it would not help.
+@test "a guest from which the host would reclaim nothing gets no hint" {
+	: >"$BATS_TEST_TMPDIR/options"
+	embed_guest_start hidden args="wss.map=64 wss.touch=32 wss.rate=20000 wss.balloon=0" define=only
+	embed_virsh dumpxml hidden --inactive | sed -e "s|<memballoon model='none'/>|<memballoon model='virtio'/>|" \
+		-e "s|</devices>|&<commandline xmlns='http://libvirt.org/schemas/domain/qemu/1.0'>\
+<arg value='-readconfig'/><arg value='$BATS_TEST_TMPDIR/options'/></commandline>|" >"$BATS_TEST_TMPDIR/hidden.xml"
+	embed_virsh define "$BATS_TEST_TMPDIR/hidden.xml" >/dev/null
+	embed_virsh start hidden >/dev/null
+	wss balloon hidden --output csv
+	embed_guest_alive hidden
+	[ "$(field action)" = refused ]
+	[[ $(field reason) == *"its memory may be encrypted and pinned"* ]]
+	[ -z "$(field hint)" ]
+}
+
 @test "a guest that has not touched its memory is not shrunk without a gain" {
 	history=$BATS_TEST_TMPDIR/empty.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of empty)"
