@@ -116,6 +116,7 @@ struct balloon_run {
 void balloon_target_look(struct wss_target *target)
 {
 	struct balloon_sight *sight = calloc(1, sizeof(*sight));
+	struct wss_error ignored = WSS_ERROR_INIT;
 
 	if (!sight) {
 		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
@@ -123,6 +124,9 @@ void balloon_target_look(struct wss_target *target)
 	}
 	target->data = sight;
 	target->release_data = free;
+	/* QEMU shows what the configuration does not; on another host, or without permission, that is unknown. */
+	if (target->guest->state == WSS_GUEST_RUNNING)
+		wss_guest_attach(target->guest, wss_hypervisor_host(target->hypervisor), &ignored);
 	wss_look_take(target->guest, &target->policy, &sight->reports, &sight->look,
 		      &target->error);
 }

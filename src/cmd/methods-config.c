@@ -26,8 +26,13 @@ static void target_examine(struct wss_target *target)
 		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
 		return;
 	}
-	if (guest->state == WSS_GUEST_RUNNING && guest->ops->balloon_stats)
-		guest->ops->balloon_stats(guest, &stats, &ignored);
+	if (guest->state == WSS_GUEST_RUNNING) {
+		/* QEMU shows what the configuration does not. */
+		wss_guest_attach(guest, wss_hypervisor_host(target->hypervisor), &ignored);
+		wss_error_clear(&ignored);
+		if (guest->ops->balloon_stats)
+			guest->ops->balloon_stats(guest, &stats, &ignored);
+	}
 	facts = wss_config_facts_of(&guest->config, &stats);
 	facts.no_history = true;
 	config->n = wss_config_advise(&guest->config, &facts, config->findings);

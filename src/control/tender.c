@@ -47,7 +47,7 @@ static int tender_refresh(struct tender *tender, struct wss_look *ret_look,
 {
 	struct wss_guest *guest = tender->target->guest;
 
-	if (guest->ops->refresh(guest, err) < 0 ||
+	if (wss_guest_refresh(guest, err) < 0 ||
 	    wss_look_take(guest, &tender->target->policy, &tender->reports, ret_look, err) < 0)
 		return -1;
 	tender->refreshed_ns = wss_clock_now_ns();

@@ -233,6 +233,8 @@ void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *
 	for (size_t i = 0; i < 3; i++)
 		config->hostdevs += options_contain(options, len, pinning[i]);
 	config->shmems += options_contain(options, len, "ivshmem");
+	/* on, or on-fault; QEMU before 4.0 has -realtime. */
+	config->locked |= options_contain(options, len, "mem-lock=on") || options_contain(options, len, "mlock=on");
 }
 
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_hazard, size_t size)

@@ -40,8 +40,8 @@ bool wss_device_model_pins(const char *model);
 bool wss_device_model_shares(const char *model);
 
 /*
- * Notes in config what QEMU's options, as /proc shows a command line of len bytes, say about an encrypted guest
- * and about devices that pin its memory or have memory of their own. What a file of options says is not seen.
+ * Notes in config what QEMU's options, as /proc shows a command line of len bytes, say about an encrypted guest,
+ * about locked memory, and about devices that pin its memory or have memory of their own. What a file of options says is not seen.
  */
 void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config);
 

@@ -51,7 +51,7 @@ struct wss_domxml {
 	enum wss_backing backing;     /* <memoryBacking><source type=…> */
 	/* <memoryBacking><hugepages>, or <pagesize> of a memory device, larger than the host's pages; perhaps not for all */
 	bool hugepages;
-	bool locked;		      /* <memoryBacking><locked> */
+	bool locked;		      /* <memoryBacking><locked>, or an option of QEMU */
 	/*
 	 * Whether every block of RAM is configured as a shared mapping: access mode='shared',
 	 * or memfd with a mode other than 'private', unless its cell or memory device says

@@ -62,6 +62,19 @@ static int find_ram(struct wss_guest *guest, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);
 }
 
+/* Memory that the inventory does not know to stay on the host: QEMU may have options that it has not. */
+static void see_kept_memory(struct wss_guest *guest)
+{
+	struct wss_domxml *config = &guest->config;
+	struct wss_kept_memory kept;
+
+	if (guest->process.proc.dirfd < 0 || wss_kept_memory_read(&guest->process, &kept) < 0)
+		return;
+	config->hugepages |= kept.hugetlb_bytes != 0;
+	/* Less than all RAM may be buffers of QEMU's own. */
+	config->locked |= config->initial_bytes && kept.locked_bytes >= config->initial_bytes;
+}
+
 /* What the inventory does not know: a device that was added behind its back, by a monitor or a file of options. */
 static void see_passthrough(struct wss_guest *guest)
 {
@@ -74,18 +87,20 @@ static void see_passthrough(struct wss_guest *guest)
 						       "aborts if it cannot log its writes)");
 }
 
-/*
- * Rereads the guest's state, and finds its RAM again if a plugged or unplugged device has
- * moved it.
- */
-static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
+static void see_process(struct wss_guest *guest)
+{
+	see_passthrough(guest);
+	see_kept_memory(guest);
+}
+
+int wss_guest_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	uint64_t before = guest->config.maximum_bytes;
 	size_t n_before = guest->config.n_blocks;
 
 	if (guest->ops->refresh(guest, err) < 0)
 		return -1;
-	see_passthrough(guest);
+	see_process(guest);
 	if (guest->process.proc.dirfd >= 0 && (guest->config.maximum_bytes != before ||
 						guest->config.n_blocks != n_before))
 		return find_ram(guest, err);
@@ -94,7 +109,7 @@ static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 
 int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
 {
-	if (guest_refresh(guest, err) < 0)
+	if (wss_guest_refresh(guest, err) < 0)
 		return -1;
 	if (guest->state != WSS_GUEST_RUNNING)
 		return wss_error_set(err, WSS_ERR_FAILED, "the guest is %s, not running",
@@ -116,7 +131,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 		wss_process_release(&guest->process);
 		return -1;
 	}
-	see_passthrough(guest);
+	see_process(guest);
 	if (find_ram(guest, err) < 0) {
 		wss_process_release(&guest->process);
 		return -1;

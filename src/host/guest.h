@@ -170,6 +170,12 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 				const struct wss_deadline *deadline);
 
 /*
+ * Reads the guest's state and configuration again, with what its process shows if it is attached, and finds its RAM
+ * again if a plugged or unplugged device has moved it. Errors of ops->refresh().
+ */
+int wss_guest_refresh(struct wss_guest *guest, struct wss_error *err);
+
+/*
  * Fails unless the guest is running, without a job or an incoming migration: WSS_ERR_FAILED
  * (paused, shut off ...) or WSS_ERR_BUSY (a job). Reads the state again.
  */

@@ -420,6 +420,19 @@ static bool status_bytes(const char *text, const char *name, uint64_t *ret_bytes
 	return true;
 }
 
+int wss_kept_memory_read(const struct wss_process *process, struct wss_kept_memory *ret_kept)
+{
+	wss_auto_free char *text = NULL;
+	int r = wss_root_read(&process->proc, "status", STATUS_MAX, &text, NULL);
+
+	if (r < 0)
+		return r;
+	*ret_kept = (struct wss_kept_memory){0};
+	status_bytes(text, "\nVmLck:", &ret_kept->locked_bytes);
+	status_bytes(text, "\nHugetlbPages:", &ret_kept->hugetlb_bytes);
+	return 0;
+}
+
 int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
 		      uint64_t *ret_hugetlb_bytes, struct wss_error *err)
 {

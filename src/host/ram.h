@@ -91,4 +91,13 @@ int wss_smaps_read(const struct wss_process *process, const struct wss_ram *ram,
 int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
 		      uint64_t *ret_hugetlb_bytes, struct wss_error *err);
 
+/* Memory of the whole process that stays on the host when the guest gives it up. */
+struct wss_kept_memory {
+	uint64_t locked_bytes; /* mappings that are locked, resident or not (VmLck) */
+	uint64_t hugetlb_bytes;
+};
+
+/* Reads it from /proc/PID/status. Returns 0 or negative errno. */
+int wss_kept_memory_read(const struct wss_process *process, struct wss_kept_memory *ret_kept);
+
 #endif

@@ -25,6 +25,8 @@
  */
 #define FAKE_RAM (8 * WSS_MIB)
 #define FAKE_PAGE 4096UL
+/* In place of a number of pages: lock all of it. */
+#define FAKE_LOCK UINT32_MAX
 
 struct fake {
 	struct wss_guest *guest;
@@ -71,6 +73,10 @@ static inline void fake_child(int fd)
 		_exit(1);
 	memset(ram, 1, FAKE_RAM);
 	do {
+		if (pages == FAKE_LOCK) {
+			mlock(ram, FAKE_RAM);
+			pages = 0;
+		}
 		/* Flushes the TLB: a cached entry would set no accessed bit. */
 		mprotect(ram, FAKE_RAM, PROT_READ);
 		mprotect(ram, FAKE_RAM, PROT_READ | PROT_WRITE);

@@ -513,18 +513,23 @@ static void test_commandline(void **unused)
 		const char *args, *security;
 		bool unseen;
 		unsigned hostdevs, shmems;
+		bool locked;
 	} table[] = {
 		{ "<qemu:arg value='-object'/><qemu:arg value='sev-guest,id=sev0'/><qemu:arg value='-machine'/>"
 		  "<qemu:arg value='confidential-guest-support=sev0'/>",
-		  "confidential-guest-support", false, 0, 0 },
+		  "confidential-guest-support", false, 0, 0, false },
 		{ "<qemu:arg value='-machine'/><qemu:arg value='memory-encryption=sev0'/>", "memory-encryption",
-		  false, 0, 0 },
-		{ "<qemu:arg value='-readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0 },
-		{ "<qemu:arg value='--readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0 },
-		{ "<qemu:arg value='{&quot;driver&quot;:&quot;vfio-pci&quot;}'/>", "", false, 1, 0 },
-		{ "<qemu:arg value='vhost-vdpa,vhostdev=/dev/vhost-vdpa-0'/>", "", false, 1, 0 },
-		{ "<qemu:arg value='ivshmem-plain,memdev=m'/>", "", false, 0, 1 },
-		{ "<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0, 0 },
+		  false, 0, 0, false },
+		{ "<qemu:arg value='-readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0, false },
+		{ "<qemu:arg value='--readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0, false },
+		{ "<qemu:arg value='{&quot;driver&quot;:&quot;vfio-pci&quot;}'/>", "", false, 1, 0, false },
+		{ "<qemu:arg value='vhost-vdpa,vhostdev=/dev/vhost-vdpa-0'/>", "", false, 1, 0, false },
+		{ "<qemu:arg value='ivshmem-plain,memdev=m'/>", "", false, 0, 1, false },
+		{ "<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=on'/>", "", false, 0, 0, true },
+		{ "<qemu:arg value='-overcommit'/><qemu:arg value='cpu-pm=on,mem-lock=on-fault'/>", "", false, 0, 0, true },
+		{ "<qemu:arg value='-realtime'/><qemu:arg value='mlock=on'/>", "", false, 0, 0, true },
+		{ "<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=off'/>", "", false, 0, 0, false },
+		{ "<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0, 0, false },
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
@@ -539,6 +544,7 @@ static void test_commandline(void **unused)
 		assert_int_equal(dom.security_unseen, table[i].unseen);
 		assert_int_equal(dom.hostdevs, table[i].hostdevs);
 		assert_int_equal(dom.shmems, table[i].shmems);
+		assert_int_equal(dom.locked, table[i].locked);
 		assert_true(dom.qemu_passthrough);
 	}
 }

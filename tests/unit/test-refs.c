@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
 
+#include <sys/resource.h>
+
 #include "track/control.h"
 #include "track/methods.h"
 
@@ -56,6 +58,33 @@ static void test_cells_in_one_block(void **unused)
 	assert_int_equal(wss_guest_attach(fake->guest, &host, NULL), 0);
 	assert_false(fake->guest->ram_known);
 	assert_error(&fake->guest->ram_error, WSS_ERR_FAILED, "expected 1 block of 3072 KiB");
+}
+
+/* Memory that QEMU has locked stays on the host, whoever gave it that option. */
+static void test_locked(void **unused)
+{
+	struct wss_domxml *config = &fake->guest->config;
+	struct rlimit limit;
+
+	(void)unused;
+	config->initial_bytes = FAKE_RAM;
+	attach();
+	assert_false(config->locked);
+	assert_false(config->hugepages);
+	if (geteuid() && (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur < FAKE_RAM))
+		skip();
+	fake_touch(fake, FAKE_LOCK);
+	assert_int_equal(wss_guest_refresh(fake->guest, NULL), 0);
+	assert_true(config->locked);
+	/* A refresh may read the configuration anew, which does not have it. */
+	config->locked = false;
+	assert_int_equal(wss_guest_check_ready(fake->guest, NULL), 0);
+	assert_true(config->locked);
+	/* Part of it may be a buffer of QEMU's own. */
+	config->locked = false;
+	config->initial_bytes = 2 * FAKE_RAM;
+	assert_int_equal(wss_guest_refresh(fake->guest, NULL), 0);
+	assert_false(config->locked);
 }
 
 static void test_probe(void **unused)
@@ -164,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_cells_in_one_block),
+		TEST(test_locked),
 		TEST(test_probe),
 		TEST(test_refuses_kvm),
 		TEST(test_refuses_backing),
