@@ -20,14 +20,16 @@
 #include "out/history-chart.h"
 #include "out/history-report.h"
 
-#define SPAN_DEFAULT_S (7 * WSS_HISTORY_DAY)
+/* A day of samples, and a week of hours or days, fit a screen. */
+#define SPAN_SAMPLES_S WSS_HISTORY_DAY
+#define SPAN_SUMMARIES_S (7 * WSS_HISTORY_DAY)
 #define SPAN_MAX_NS (36500ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 
 struct history_options {
 	struct wss_store_options store;
 	int level; /* WSS_HISTORY_HOUR or WSS_HISTORY_DAY; 0: each sample */
 	time_t now, since, until;
-	bool span_given, since_given;
+	bool span_given, since_given, until_given;
 	bool chart;
 };
 
@@ -39,6 +41,7 @@ struct history_run {
 	struct wss_tally tally;
 	struct wss_stored_guests guests;
 	size_t rows;		      /* total number of rows */
+	bool older;		      /* some guest has samples from before the default time range */
 	/* About the guest being read. */
 	bool mixed;		/* its rows come from several series */
 	struct wss_sample kind; /* series of its first row */
@@ -113,6 +116,7 @@ static int history_take(void *opaque, int c, const char *value, struct wss_error
 		return history_parse_time(value, "--since", options->now, &options->since,
 					  err);
 	case OPT_UNTIL:
+		options->until_given = true;
 		return history_parse_time(value, "--until", options->now, &options->until,
 					  err);
 	case OPT_CHART:
@@ -126,6 +130,20 @@ static int history_take(void *opaque, int c, const char *value, struct wss_error
 static const struct wss_report_layout *history_layout(const struct history_options *options)
 {
 	return options->level ? &wss_history_span_layout : &wss_history_sample_layout;
+}
+
+static bool history_range_is_default(const struct wss_cli *cli, const struct history_options *options)
+{
+	return !cli->all && !options->span_given && !options->since_given;
+}
+
+/* What lies ahead of now was stored before the clock was set back: only who asks for it sees it. */
+static void history_set_range(const struct wss_cli *cli, struct history_options *options)
+{
+	if (history_range_is_default(cli, options))
+		options->since = options->now - (options->level || options->chart ? SPAN_SUMMARIES_S : SPAN_SAMPLES_S);
+	if (!options->until_given)
+		options->until = cli->all ? WSS_TIME_MAX_S : options->now;
 }
 
 static int history_parse(struct wss_cli *cli, int argc, char **argv,
@@ -144,6 +162,7 @@ static int history_parse(struct wss_cli *cli, int argc, char **argv,
 	if (options->span_given && options->since_given)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--span and --since exclude each other");
+	history_set_range(cli, options);
 	if (options->since > options->until)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--until is before the start of the time range");
@@ -288,6 +307,12 @@ static int history_show(struct history_run *run, const struct wss_stored_guest *
 	if (options->chart && run->n_points)
 		history_draw(run, guest);
 	history_explain(run, guest);
+	if (!run->older && history_range_is_default(run->cli, options)) {
+		r = wss_history_has_older(run->history, guest->uuid, options->since, err);
+		if (r < 0)
+			return -1;
+		run->older = r;
+	}
 	run->rows += run->n_points;
 	return 0;
 }
@@ -344,6 +369,9 @@ static int history_read(struct history_run *run, struct wss_error *err)
 	if (run->report)
 		history_set_width(run);
 	r = history_show_all(run, err);
+	if (r == 0 && run->older && cli->format == WSS_FORMAT_TABLE)
+		wss_log(WSS_LOG_INFO, "only the last %s: older samples with --span TIME, everything with --all",
+			run->options->level || run->options->chart ? "7 days" : "day");
 	if (wss_report_close(run->report, &out_err) < 0 && r == 0) {
 		*err = out_err;
 		r = -1;
@@ -353,11 +381,8 @@ static int history_read(struct history_run *run, struct wss_error *err)
 
 static int history_run(struct wss_cli *cli, int argc, char **argv)
 {
-	time_t now = wss_clock_wall_seconds();
 	struct history_options options = {.store = WSS_STORE_OPTIONS_INIT,
-					  .now = now,
-					  .since = now - SPAN_DEFAULT_S,
-					  .until = WSS_TIME_MAX_S};
+					  .now = wss_clock_wall_seconds()};
 	struct history_run run = {.cli = cli, .options = &options};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;

@@ -136,7 +136,7 @@ static int backtest_judge(struct wss_backtest *backtest, const struct wss_backte
 {
 	size_t n;
 	const struct wss_backtest_hour *hours = wss_replay_hours(options->opaque, &n);
-	time_t until = wss_replay_end(options->opaque, wss_clock_wall_seconds());
+	time_t until = wss_replay_end(options->opaque);
 
 	return wss_backtest_add(backtest, hours, n, until, options,
 				moments ? backtest_on_moment : NULL, moments);

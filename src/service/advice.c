@@ -119,7 +119,7 @@ static int advice_choose(struct wss_history *history, const struct wss_advice_gu
 		return r;
 	hours = wss_replay_hours(replay, &n);
 	if (n) {
-		time_t until = wss_replay_end(replay, wss_clock_wall_seconds());
+		time_t until = wss_replay_end(replay);
 		uint64_t all_s = (uint64_t)(until - hours[0].start);
 
 		backtest.opaque = replay;
@@ -288,7 +288,7 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 
 	if (!guest->active)
 		return 0;
-	r = wss_history_coldness(history, guest->uuid, wss_clock_wall_seconds(), &cold->newest, err);
+	r = wss_history_coldness(history, guest->uuid, &cold->newest, err);
 	if (r <= 0)
 		return r;
 	cold->status = cold_status(&cold->newest);

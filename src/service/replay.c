@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 
 struct replay_hour {
@@ -140,7 +141,7 @@ static int replay_read_maxima(struct wss_replay *replay, struct wss_history *his
 {
 	struct wss_amount maximum = newest;
 
-	if (wss_history_samples(history, uuid, 0, WSS_TIME_MAX_S, replay_on_sample, replay, err) < 0)
+	if (wss_history_samples(history, uuid, 0, wss_clock_wall_seconds(), replay_on_sample, replay, err) < 0)
 		return -1;
 	for (size_t i = replay->n; i > 0; i--)
 		if (replay->list[i - 1].maximum_bytes.known)
@@ -205,14 +206,9 @@ const struct wss_backtest_hour *wss_replay_hours(const struct wss_replay *replay
 	return replay->hours;
 }
 
-time_t wss_replay_end(const struct wss_replay *replay, time_t now)
+time_t wss_replay_end(const struct wss_replay *replay)
 {
-	/* The hours that do not start after now. */
-	size_t n = replay_find(replay, now + 1);
-
-	if (!n)
-		n = replay->n;
-	return n ? replay->hours[n - 1].start + WSS_HISTORY_HOUR : 0;
+	return replay->n ? replay->hours[replay->n - 1].start + WSS_HISTORY_HOUR : 0;
 }
 
 void wss_replay_force_learned(struct wss_replay *replay, bool force)

@@ -26,11 +26,8 @@ void wss_replay_free(struct wss_replay *replay);
 /* Returns the hours with their needs, ascending, and their number. */
 const struct wss_backtest_hour *wss_replay_hours(const struct wss_replay *replay, size_t *ret_n);
 
-/*
- * Returns the end of the hours: that of the last one that has begun by now, or of the last one at all if none has. A
- * clock that was wrong for a moment must not end a test years later. 0 without hours.
- */
-time_t wss_replay_end(const struct wss_replay *replay, time_t now);
+/* Returns the end of the last hour; 0 without hours. */
+time_t wss_replay_end(const struct wss_replay *replay);
 
 /*
  * Whether what was learned counts as if the windows had growth curves that have ended, also with a headroom in the

@@ -128,7 +128,7 @@ static int coldness_get(struct wss_history *history, sqlite3_stmt *stmt,
 		       : wss_db_error(history, "cannot read it", err);
 }
 
-int wss_history_coldness(struct wss_history *history, const char *uuid, time_t now,
+int wss_history_coldness(struct wss_history *history, const char *uuid,
 			 struct wss_history_coldness *ret_coldness, struct wss_error *err)
 {
 	sqlite3_stmt *stmt;
@@ -139,7 +139,6 @@ int wss_history_coldness(struct wss_history *history, const char *uuid, time_t n
 	if (!stmt)
 		return -1;
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, now);
 	return coldness_get(history, stmt, ret_coldness, err);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/stop.h"
 
 #define VALUE_MAX (16 << 20)
@@ -23,12 +24,19 @@
 #define STEPS_BETWEEN_LOOKS 10000
 
 /*
+ * The present, which wss_db_statement() binds. A row that lies ahead of it was written before the clock was set back:
+ * it counts again once that time has come. Only what the user asks for by time (DB_SAMPLES, DB_SPANS) shows it earlier.
+ */
+#define NOW_AT 30
+#define NOW "?30"
+
+/*
  * Condition for the summaries of a series since ?2, the start of an hour: hours until the end
  * of that day (?3 is its start) if they still exist, and whole days from ?4 on. The first line
  * lets SQLite use the index.
  */
 #define IN_SPAN                                                                        \
-	"level IN (3600, 86400) AND start >= ?3 AND "                                  \
+	"level IN (3600, 86400) AND start >= ?3 AND start <= " NOW " AND "             \
 	"((level = 86400 AND start >= ?4) OR "                                         \
 	"(level = 3600 AND start >= ?2 AND start < ?4) OR "                            \
 	"(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary AS hour " \
@@ -74,7 +82,9 @@ static const char *const sql[DB_STATEMENTS] = {
 		"last = ?7, min_bytes = ?8, max_bytes = ?9, sum_pages = ?10, sizes = ?11, curve = ?12",
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
-		    "WHERE uuid = ?1)",
+		    "WHERE uuid = ?1 AND time <= " NOW ")",
+	[DB_HAS_OLDER] = "SELECT EXISTS (SELECT 1 FROM guest JOIN series ON guest_id = guest.id "
+			 "JOIN sample ON series_id = series.id WHERE uuid = ?1 AND time < ?2)",
 	/*
 	 * Also counts the windows of the guest's other series. A series of writes (observes 1)
 	 * is the last choice.
@@ -91,25 +101,26 @@ static const char *const sql[DB_STATEMENTS] = {
 		"sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
 	[DB_NEWEST] =
 		"SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
-		"FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
+		"FROM sample WHERE series_id = ?1 AND time <= " NOW " ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
-		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND samples > 0 "
+		     "WHERE series_id = ?1 AND level = 3600 AND start BETWEEN ?2 AND " NOW " AND samples > 0 "
 		     "ORDER BY start",
 	[DB_HOUR_SUMMARIES] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve, start FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 ORDER BY start",
+		"WHERE series_id = ?1 AND level = 3600 AND start <= " NOW " ORDER BY start",
+	/* In the order of writing: counters only grow, and the times of a clock that was set back would mix them up. */
 	[DB_PRESSURE] =
 		"SELECT time, swap_in_bytes, major_faults, oom_kills, stall_us, refaults, "
 		"coalesce(balloon_bytes, maximum_bytes) "
 		"FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN sample ON series_id = series.id "
-		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 AND coalesce(swap_in_bytes, major_faults, oom_kills, "
-		"stall_us, refaults) IS NOT NULL ORDER BY time, sample.id",
+		"WHERE uuid = ?1 AND time BETWEEN ?2 AND " NOW " AND coalesce(swap_in_bytes, major_faults, oom_kills, "
+		"stall_us, refaults) IS NOT NULL ORDER BY sample.id",
 	[DB_OVERHEAD] =
 		"SELECT qemu_bytes, count(*) OVER () FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN sample ON series_id = series.id "
-		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 AND qemu_bytes BETWEEN 0 AND ?4 "
+		"WHERE uuid = ?1 AND time BETWEEN ?2 AND " NOW " AND qemu_bytes BETWEEN 0 AND ?3 "
 		"ORDER BY qemu_bytes",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
 	/*
@@ -136,7 +147,7 @@ static const char *const sql[DB_STATEMENTS] = {
 			    "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
 			    "?21, ?22, ?23 FROM guest WHERE uuid = ?1",
 	[DB_COLDNESS_NEWEST] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
-			       "WHERE uuid = ?1 AND time <= ?2 ORDER BY time DESC LIMIT 1",
+			       "WHERE uuid = ?1 AND time <= " NOW " ORDER BY time DESC LIMIT 1",
 	[DB_COLDNESS_AT] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
 			   "WHERE uuid = ?1 AND level = ?2 AND start = ?3",
 	[DB_JOURNAL_PUT] =
@@ -239,6 +250,8 @@ sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statemen
 	}
 	sqlite3_reset(*stmt);
 	sqlite3_clear_bindings(*stmt);
+	if (sqlite3_bind_parameter_count(*stmt) == NOW_AT)
+		sqlite3_bind_int64(*stmt, NOW_AT, wss_clock_wall_seconds());
 	return *stmt;
 }
 

@@ -27,6 +27,7 @@ enum wss_db_statement {
 	DB_SUMMARY_GET,
 	DB_SUMMARY_PUT,
 	DB_LAST,
+	DB_HAS_OLDER,
 	DB_CHOOSE,
 	DB_SUMMARIES,
 	DB_NEWEST,

@@ -4,8 +4,8 @@
  *
  * A sample is one transaction in write-ahead mode, so a killed process, a full disk or a power
  * failure costs the last samples at most. Any number of readers and writers may have it open.
- * Times are wall-clock times; after the clock was set back, samples "from the future" count as
- * recent.
+ * Times are wall-clock times. After the clock was set back, what has a time ahead of now is kept but does not count
+ * until that time has come; only wss_history_samples() and wss_history_spans() show it.
  */
 #ifndef WSS_STORE_HISTORY_H
 #define WSS_STORE_HISTORY_H
@@ -196,11 +196,11 @@ struct wss_history_coldness {
 int wss_history_add_coldness(struct wss_history *history, const char *uuid, time_t time,
 			     const struct wss_cold_report *report, struct wss_error *err);
 
-/*
- * Reads the newest report on a guest that does not lie ahead of now, as one does that was stored before the clock was
- * set back. Returns 1; 0 if there is none, -1 on error.
- */
-int wss_history_coldness(struct wss_history *history, const char *uuid, time_t now,
+/* Whether the history has samples of a guest from before that time. Returns 1, 0, or -1 on error. */
+int wss_history_has_older(struct wss_history *history, const char *uuid, time_t time, struct wss_error *err);
+
+/* Reads the newest report on a guest. Returns 1; 0 if there is none, -1 on error. */
+int wss_history_coldness(struct wss_history *history, const char *uuid,
 			 struct wss_history_coldness *ret_coldness, struct wss_error *err);
 
 struct wss_history_limits {

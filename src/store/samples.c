@@ -157,10 +157,15 @@ static void sample_from_row(const struct sample_row *row, const struct sample_se
 }
 
 /* Times are limited to the valid range, so that every row that is found has a valid time. */
-static void bind_span(sqlite3_stmt *stmt, const char *uuid, time_t since, time_t until)
+static void bind_since(sqlite3_stmt *stmt, const char *uuid, time_t since)
 {
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, since < WSS_TIME_MIN_S ? WSS_TIME_MIN_S : since);
+}
+
+static void bind_span(sqlite3_stmt *stmt, const char *uuid, time_t since, time_t until)
+{
+	bind_since(stmt, uuid, since);
 	sqlite3_bind_int64(stmt, 3, until > WSS_TIME_MAX_S ? WSS_TIME_MAX_S : until);
 }
 
@@ -242,7 +247,7 @@ int wss_history_pressure(struct wss_history *history, const char *uuid, time_t s
 	stmt = wss_db_statement(history, DB_PRESSURE, err);
 	if (!stmt)
 		return -1;
-	bind_span(stmt, uuid, since, WSS_TIME_MAX_S);
+	bind_since(stmt, uuid, since);
 	while (r == 0 && rows_has_next(stmt, &step)) {
 		const struct wss_pressure_counts counts = {
 			.swap_in_bytes = wss_db_column_amount(stmt, 1),
@@ -271,8 +276,8 @@ int wss_history_overhead(struct wss_history *history, const char *uuid, time_t s
 
 	if (!stmt)
 		return -1;
-	bind_span(stmt, uuid, since, WSS_TIME_MAX_S);
-	sqlite3_bind_int64(stmt, 4, (int64_t)WSS_BYTES_MAX);
+	bind_since(stmt, uuid, since);
+	sqlite3_bind_int64(stmt, 3, (int64_t)WSS_BYTES_MAX);
 	while (rows_has_next(stmt, &step)) {
 		overhead.samples = wss_db_column_u64(stmt, 1);
 		if (++at < overhead.samples - overhead.samples / 100)

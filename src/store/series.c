@@ -2,6 +2,7 @@
 /* Reads what the history has of one guest: its newest sample, the series that represents it, and its hours. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "base/stop.h"
 #include "store/db.h"
@@ -22,6 +23,21 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 		*ret_time = (struct wss_amount){ 0 };
 	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
 						   : wss_db_error(history, "cannot read it", err);
+}
+
+int wss_history_has_older(struct wss_history *history, const char *uuid, time_t time, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_HAS_OLDER, err);
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, time);
+	step = sqlite3_step(stmt);
+	r = step == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : 0;
+	sqlite3_reset(stmt);
+	return step == SQLITE_ROW || step == SQLITE_DONE ? r : wss_db_error(history, "cannot read it", err);
 }
 
 /*
@@ -95,13 +111,14 @@ static int read_newest_sample(struct wss_history *history, int64_t id,
 			      struct wss_history_series *series, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_NEWEST, err);
+	time_t now = wss_clock_wall_seconds();
 	int r;
 
 	if (!stmt)
 		return -1;
 	sqlite3_bind_int64(stmt, 1, id);
 	r = sqlite3_step(stmt);
-	series->time = series->summary.last;
+	series->time = series->summary.last < now ? series->summary.last : now;
 	if (r == SQLITE_ROW) {
 		if (wss_db_time_is_valid(sqlite3_column_int64(stmt, 0)))
 			series->time = sqlite3_column_int64(stmt, 0);

@@ -53,27 +53,46 @@ static bool counts_overlap(const struct wss_pressure_counts *a, const struct wss
 	       (a->stall_us.known && b->stall_us.known) || (a->refaults.known && b->refaults.known);
 }
 
+/*
+ * Makes room for an element before that at index "at" of an ascending array, which may move. Times go back only when the
+ * clock was set back, so this is nearly always the end.
+ */
+static void *array_insert(void *array, size_t size, size_t at, size_t *n, size_t *room)
+{
+	if (*n == *room) {
+		size_t more = *room ? 2 * *room : 16;
+		void *longer = reallocarray(array, more, size);
+
+		if (!longer)
+			return NULL;
+		array = longer;
+		*room = more;
+	}
+	memmove((char *)array + (at + 1) * size, (char *)array + at * size, (*n - at) * size);
+	(*n)++;
+	return array;
+}
+
 static int event_add(struct wss_pressure *pressure, time_t time, unsigned kinds, uint64_t had_bytes)
 {
-	struct wss_pressure_event *last = pressure->n ? &pressure->events[pressure->n - 1] : NULL;
+	struct wss_pressure_event *events = pressure->events;
+	size_t at = pressure->n;
 
-	if (last && last->time / HOUR == time / HOUR) {
-		last->time = time;
-		last->kinds |= kinds;
-		last->had_bytes = wss_u64_max(last->had_bytes, had_bytes);
+	while (at > 0 && events[at - 1].time / HOUR > time / HOUR)
+		at--;
+	if (at > 0 && events[at - 1].time / HOUR == time / HOUR) {
+		struct wss_pressure_event *same = &events[at - 1];
+
+		same->time = same->time > time ? same->time : time;
+		same->kinds |= kinds;
+		same->had_bytes = wss_u64_max(same->had_bytes, had_bytes);
 		return 0;
 	}
-	if (pressure->n == pressure->room) {
-		size_t room = pressure->room ? 2 * pressure->room : 16;
-		struct wss_pressure_event *events =
-			reallocarray(pressure->events, room, sizeof(*events));
-
-		if (!events)
-			return -1;
-		pressure->events = events;
-		pressure->room = room;
-	}
-	pressure->events[pressure->n++] = (struct wss_pressure_event){time, kinds, had_bytes};
+	events = array_insert(events, sizeof(*events), at, &pressure->n, &pressure->room);
+	if (!events)
+		return -1;
+	pressure->events = events;
+	events[at] = (struct wss_pressure_event){time, kinds, had_bytes};
 	return 0;
 }
 
@@ -81,29 +100,24 @@ static int faults_add(struct wss_pressure *pressure, time_t time,
 		      const struct wss_pressure_counts *counts, uint64_t had_bytes)
 {
 	struct wss_amount before = pressure->last.major_faults, now = counts->major_faults;
-	struct wss_pressure_faults *last =
-		pressure->n_faults ? &pressure->faults[pressure->n_faults - 1] : NULL;
+	struct wss_pressure_faults *faults = pressure->faults;
 	time_t seconds = time - pressure->last_time, start = time - time % HOUR;
+	size_t at = pressure->n_faults;
 
 	if (!before.known || !now.known || now.value < before.value || seconds > FAULTS_S)
 		return 0;
-	if (!last || last->start != start) {
-		if (pressure->n_faults == pressure->faults_room) {
-			size_t room = pressure->faults_room ? 2 * pressure->faults_room : 256;
-			struct wss_pressure_faults *faults =
-				reallocarray(pressure->faults, room, sizeof(*faults));
-
-			if (!faults)
-				return -1;
-			pressure->faults = faults;
-			pressure->faults_room = room;
-		}
-		last = &pressure->faults[pressure->n_faults++];
-		*last = (struct wss_pressure_faults){.start = start, .had_bytes = had_bytes};
+	while (at > 0 && faults[at - 1].start > start)
+		at--;
+	if (at == 0 || faults[at - 1].start != start) {
+		faults = array_insert(faults, sizeof(*faults), at, &pressure->n_faults, &pressure->faults_room);
+		if (!faults)
+			return -1;
+		pressure->faults = faults;
+		faults[at++] = (struct wss_pressure_faults){.start = start, .had_bytes = had_bytes};
 	}
-	last->seconds += (double)seconds;
-	last->faults = wss_u64_add(last->faults, now.value - before.value);
-	last->had_bytes = wss_u64_min(last->had_bytes, had_bytes);
+	faults[at - 1].seconds += (double)seconds;
+	faults[at - 1].faults = wss_u64_add(faults[at - 1].faults, now.value - before.value);
+	faults[at - 1].had_bytes = wss_u64_min(faults[at - 1].had_bytes, had_bytes);
 	return 0;
 }
 
@@ -112,9 +126,10 @@ int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 {
 	unsigned kinds = 0;
 
-	if (pressure->has_last && time <= pressure->last_time)
+	if (pressure->has_last && time == pressure->last_time)
 		return 0;
-	if (pressure->has_last) {
+	/* After the clock was set back, nothing says how long ago the counters had their last values. */
+	if (pressure->has_last && time > pressure->last_time) {
 		pressure->watched = pressure->watched || counts_overlap(&pressure->last, counts);
 		kinds = kinds_find(&pressure->last, counts, (double)(time - pressure->last_time));
 		if (faults_add(pressure, time, counts, had_bytes) < 0)

@@ -77,8 +77,8 @@ struct wss_pressure {
 };
 
 /*
- * Adds the counters of a sample, not earlier than the last one; had_bytes: the size of the balloon. Returns 0,
- * or -1 when out of memory.
+ * Adds the counters of a sample, in the order of measuring, in which times go back if the clock was set back;
+ * had_bytes: the size of the balloon. Returns 0, or -1 when out of memory.
  */
 int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 		     const struct wss_pressure_counts *counts, uint64_t had_bytes);

@@ -48,7 +48,7 @@ wait_for_full_pipe() { # PID
 
 @test "each sample of the requested time is a row, in order" {
 	make 48 100000000 3600 ${uuid}1
-	"$virt_wss" history --output csv >rows
+	"$virt_wss" history --all --output csv >rows
 	[ "$(field domain <rows | sort | uniq -c | awk '{ print $1, $2 }')" = "48 guest" ]
 	field time <rows | sort -c
 	# make-history goes from BYTES to 1.1 times that in steps of a hundredth.
@@ -63,6 +63,31 @@ wait_for_full_pipe() { # PID
 	[ "$(field time <one)" = "$tenth" ]
 	day=$(tail -n 1 rows | cut -d, -f3 | cut -dT -f1)
 	[ "$("$virt_wss" history --since "$day" --output csv | field time | cut -dT -f1 | sort -u)" = "$day" ]
+}
+
+@test "the last day by default, a week of hours or days, and everything with --all" {
+	make 240 100000000 3600 ${uuid}1
+	run --separate-stderr "$virt_wss" history
+	echo "$output, $stderr"
+	[ "${#lines[@]}" -ge 25 ] && [ "${#lines[@]}" -le 26 ]
+	[ "$stderr" = "virt-wss: only the last day: older samples with --span TIME, everything with --all" ]
+	run --separate-stderr "$virt_wss" history --by hour
+	[ "${#lines[@]}" -ge 169 ] && [ "${#lines[@]}" -le 170 ]
+	[ "$stderr" = "virt-wss: only the last 7 days: older samples with --span TIME, everything with --all" ]
+	for options in "--all" "--span 30d"; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$virt_wss" history $options
+		[ "${#lines[@]}" = 241 ]
+		[ -z "$stderr" ]
+	done
+}
+
+@test "samples from a clock that was ahead are shown to those who ask for them" {
+	make 5 100000000 3600 ${uuid}1
+	edit "UPDATE sample SET time = time + 315360000 WHERE id = (SELECT max(id) FROM sample)"
+	[ "$("$virt_wss" history --output csv | wc -l)" = 5 ]
+	[ "$("$virt_wss" history --output csv --all | wc -l)" = 6 ]
+	[ "$("$virt_wss" history --output csv --until "$(($(date +%Y) + 11))-01-01" | wc -l)" = 6 ]
 }
 
 @test "hours and days have percentiles of their samples" {

@@ -7,6 +7,8 @@
 #include <sqlite3.h>
 #include <sys/xattr.h>
 
+#include "base/clock.h"
+#include "base/number.h"
 #include "base/stop.h"
 #include "store/history.h"
 #include "store/journal.h"
@@ -19,9 +21,40 @@ static char path[PATH_MAX];
 
 #define UUID_C "a1b2c3d4-0000-4000-8000-00000000cccc"
 
+/* The time of day; everything lies in the past unless a test sets it. */
+static time_t present;
+
+static time_t invented_wall(void *unused)
+{
+	(void)unused;
+	return present;
+}
+
+static uint64_t real_now(void *unused)
+{
+	struct timespec now;
+
+	(void)unused;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void real_sleep(void *unused, uint64_t when_ns)
+{
+	(void)unused;
+	while (real_now(NULL) < when_ns)
+		usleep(1000);
+}
+
+static const struct wss_clock_source clock_source = {
+	.now_ns = real_now, .sleep_until_ns = real_sleep, .wall_seconds = invented_wall,
+};
+
 static int set_up(void **unused)
 {
 	(void)unused;
+	present = WSS_TIME_MAX_S;
+	wss_clock_inject(&clock_source);
 	tree = make_tree();
 	make_path(path, "%s/a/b/history.db", tree);
 	return 0;
@@ -1144,7 +1177,7 @@ static void add_coldness(struct wss_history *history, time_t time, uint64_t mib)
 static bool read_coldness(struct wss_history *history, struct wss_history_coldness *coldness)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	int r = wss_history_coldness(history, UUID_A, INT64_MAX, coldness, &err);
+	int r = wss_history_coldness(history, UUID_A, coldness, &err);
 
 	if (r < 0)
 		fail_msg("%s", err.text);
@@ -1246,12 +1279,82 @@ static void test_coldness_from_the_future(void **unused)
 	(void)unused;
 	fill(history, UUID_A, 5, NOW, 60);
 	add_coldness(history, NOW + 10LL * 366 * 86400, 10);
-	assert_int_equal(wss_history_coldness(history, UUID_A, NOW, &coldness, &err), 0);
+	present = NOW;
+	assert_int_equal(wss_history_coldness(history, UUID_A, &coldness, &err), 0);
 	add_coldness(history, NOW + 300, 20);
-	assert_int_equal(wss_history_coldness(history, UUID_A, NOW + 299, &coldness, &err), 0);
-	assert_int_equal(wss_history_coldness(history, UUID_A, NOW + 300, &coldness, &err), 1);
+	present = NOW + 299;
+	assert_int_equal(wss_history_coldness(history, UUID_A, &coldness, &err), 0);
+	present = NOW + 300;
+	assert_int_equal(wss_history_coldness(history, UUID_A, &coldness, &err), 1);
 	assert_int_equal(coldness.time, NOW + 300);
 	assert_cold_report(&coldness.report, 20);
+	wss_history_close(history);
+}
+
+static void count_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	(void)start;
+	(void)max_bytes;
+	(*(unsigned *)opaque)++;
+}
+
+static int count_summary(time_t start, const struct wss_summary *summary, const struct wss_cold_report *cold, void *opaque)
+{
+	(void)summary;
+	(void)cold;
+	count_hour(start, 0, opaque);
+	return 0;
+}
+
+static void count_sample(const struct wss_sample *sample, void *opaque)
+{
+	(void)sample;
+	(*(unsigned *)opaque)++;
+}
+
+/* The clock was years ahead for half a day and was set back: nothing that was stored then counts before its time. */
+static void test_rows_from_the_future(void **unused)
+{
+	const time_t ahead = NOW + 3000LL * 86400;
+	struct wss_history *history = open_history();
+	struct wss_history_overhead overhead;
+	struct wss_history_series series;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_amount last;
+
+	(void)unused;
+	present = NOW;
+	fill(history, UUID_A, 5, NOW - 5 * 3600, 3600);
+	for (int i = 0; i < 12; i++) {
+		struct wss_sample late = sample_of(UUID_A, 999 * MIB, ahead + i * 3600);
+
+		late.memory.qemu_bytes = wss_amount_of(MIB);
+		add(history, &late);
+		late.requested_window_ns = 10000000000;
+		add(history, &late);
+	}
+	for (int later = 0; later < 2; later++) {
+		unsigned hours = 0, summaries = 0, rows = 0;
+
+		assert_int_equal(wss_history_last(history, UUID_A, &last, &err), 0);
+		assert_int_equal(last.value, later ? ahead + 11 * 3600 : NOW - 3600);
+		assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), 1);
+		assert_int_equal(series.window_ns, 4000000000);
+		assert_int_equal(series.other_windows, later ? 12 : 0);
+		assert_int_equal(series.summary.samples, later ? 17 : 5);
+		assert_int_equal(series.time, later ? ahead + 11 * 3600 : NOW - 3600);
+		assert_int_equal(wss_history_hours(history, &series, 0, count_hour, &hours, &err), 0);
+		assert_int_equal(hours, later ? 17 : 5);
+		wss_summary_free(&series.summary);
+		assert_int_equal(wss_history_hour_summaries(history, UUID_A, count_summary, &summaries, &err), 0);
+		assert_int_equal(summaries, later ? 17 : 5);
+		assert_int_equal(wss_history_overhead(history, UUID_A, 0, &overhead, &err), 0);
+		assert_int_equal(overhead.samples, later ? 24 : 0);
+		/* What was asked for by time is there all along. */
+		assert_int_equal(wss_history_samples(history, UUID_A, ahead, ahead + 86400, count_sample, &rows, &err), 0);
+		assert_int_equal(rows, 24);
+		present = ahead + 86400;
+	}
 	wss_history_close(history);
 }
 
@@ -1356,6 +1459,29 @@ static struct wss_pressure read_pressure(struct wss_history *history, time_t sin
 
 	assert_int_equal(wss_history_pressure(history, UUID_A, since, &pressure, NULL), 0);
 	return pressure;
+}
+
+/* The clock is set back by half an hour: what had been counted is not counted again, and no event comes twice. */
+static void test_pressure_with_a_clock_set_back(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_pressure pressure;
+
+	(void)unused;
+	for (unsigned i = 0; i <= 30; i++)
+		add_pressed(history, NOW + 60 * i, i < 10 ? 0 : 100);
+	for (unsigned i = 0; i <= 60; i++)
+		add_pressed(history, NOW + 30 + 60 * i, 100);
+	pressure = read_pressure(history, 0);
+	assert_int_equal(pressure.n, 1);
+	assert_int_equal(pressure.events[0].time, NOW + 600);
+	wss_pressure_free(&pressure);
+	/* Neither does the hour count that lies ahead. */
+	present = NOW + 540;
+	pressure = read_pressure(history, 0);
+	assert_int_equal(pressure.n, 0);
+	wss_pressure_free(&pressure);
+	wss_history_close(history);
 }
 
 /* A file of the fourth version: a reader finds no counters in it, a writer adds them. */
@@ -1712,10 +1838,12 @@ int main(void)
 		TEST(test_migration_of_a_journal),
 		TEST(test_migration_to_coldness),
 		TEST(test_migration_to_pressure),
+		TEST(test_pressure_with_a_clock_set_back),
 		TEST(test_overhead),
 		TEST(test_coldness),
 		TEST(test_coldness_of_spans),
 		TEST(test_coldness_from_the_future),
+		TEST(test_rows_from_the_future),
 		TEST(test_coldness_is_forgotten),
 		TEST(test_coldness_that_cannot_be),
 		TEST(test_no_place),
