@@ -163,7 +163,7 @@ static void format_cost(const struct wss_guest_view *guest, uint64_t late_ns, ch
 
 	(void)late_ns;
 	if (cost.known)
-		snprintf(ret_text, size, "%.2f%%", (double)cost.value / 1e7);
+		snprintf(ret_text, size, cost.value < 1000000000 ? "%.2f%%" : "%.0f%%", (double)cost.value / 1e7);
 }
 
 static void format_period(const struct wss_guest_view *guest, uint64_t late_ns, char *ret_text,
@@ -192,42 +192,44 @@ static void format_why(const struct wss_guest_view *guest, uint64_t late_ns, cha
 		       size_t size)
 {
 	(void)late_ns;
-	if (!guest->why[0] && guest->coarse_why[0])
+	/* The policy is why, whatever failed before it was set. */
+	if (wss_view_is(guest, "left out"))
+		snprintf(ret_text, size, "opted out by its policy");
+	else if (!guest->why[0] && guest->coarse_why[0])
 		snprintf(ret_text, size, "upper limit: %s", guest->coarse_why);
 	else
-		snprintf(ret_text, size, "%s%s%s", wss_view_is(guest, "refused") ? "refused: " : "",
-			 wss_view_is(guest, "left out") ? "left out by its policy" : "", guest->why);
+		snprintf(ret_text, size, "%s%s", wss_view_is(guest, "refused") ? "refused: " : "", guest->why);
 }
 
 /* In the order of the screen. */
 const struct wss_top_column wss_top_columns[] = {
 	{ "name", "NAME", 0, 0, 'N', true, false, "name of the guest", key_name, format_name },
 	{ NULL, "S", 1, 24, 0, true, false,
-	  "M measuring, R refused, O left out by its policy, P paused, ! not measured", NULL,
+	  "M measuring, R refused, O opted out, P paused, ! not measured", NULL,
 	  format_state },
 	{ "wss", "WSS", 11, 24, 'W', false, true,
 	  "working set; <= or >= where only that bound is known", key_wss, format_wss },
-	{ "percent", "%BAL", 5, 32, 'P', false, true, "that as a share of the balloon",
+	{ "percent", "%BAL", 5, 32, 'P', false, true, "WSS as a share of the balloon",
 	  key_percent, format_percent },
-	{ "balloon", "BALLOON", 8, 44, 'B', false, true, "memory that the balloon leaves to it",
+	{ "balloon", "BALLOON", 8, 44, 'B', false, true, "memory that the balloon leaves the guest",
 	  key_balloon, format_balloon },
-	{ "maximum", "MAXIMUM", 8, 110, 'M', false, true, "its maximum memory", key_maximum,
+	{ "maximum", "MAXIMUM", 8, 110, 'M', false, true, "maximum memory of the guest", key_maximum,
 	  format_maximum },
-	{ "rss", "RSS", 8, 62, 'R', false, true, "what the host holds of it", key_rss, format_rss },
-	{ "swap", "SWAP", 8, 165, 'S', false, true, "what the host has swapped out", key_swap,
+	{ "rss", "RSS", 8, 62, 'R', false, true, "resident memory on the host", key_rss, format_rss },
+	{ "swap", "SWAP", 8, 165, 'S', false, true, "memory that the host has swapped out", key_swap,
 	  format_swap },
 	{ "written", "WRITTEN", 8, 100, 'D', false, true, "memory written in the window (dirty)",
 	  key_written, format_written },
 	{ "cold", "COLD", 8, 72, 'C', false, true,
 	  "memory that no window has seen touched for 10 minutes", key_cold, format_cold },
-	{ "recommended", "RECOMM", 8, 150, 'E', false, true, "size that recommend computes",
+	{ "recommended", "RECOMM", 8, 150, 'E', false, true, "recommended size",
 	  key_recommended, format_recommended },
-	{ "reclaimable", "RECLAIM", 8, 140, 'L', false, true, "what that would free",
+	{ "reclaimable", "RECLAIM", 8, 140, 'L', false, true, "memory that the recommended size would free",
 	  key_reclaimable, format_reclaimable },
-	{ "age", "AGE", 6, 52, 'A', false, true, "age of the sample", key_age, format_age },
+	{ "age", "AGE", 7, 53, 'A', false, true, "age of the sample", key_age, format_age },
 	{ "cost", "COST", 6, 80, 'X', false, true,
 	  "share of the guest's CPU time that measuring it takes", key_cost, format_cost },
-	{ NULL, "PERIOD", 6, 158, 0, false, false, "time from one window to the next", NULL,
+	{ NULL, "PERIOD", 7, 160, 0, false, false, "time from one window to the next", NULL,
 	  format_period },
 	{ NULL, "KIND", 6, 158, 0, true, false, "kind of the last window", NULL, format_kind },
 	{ NULL, "METHOD", 6, 172, 0, true, false, "method of the last window", NULL,

@@ -73,7 +73,7 @@ static void head_host(const struct wss_top_settings *settings, const struct wss_
 		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, ", %zu refused",
 				t.refused);
 	if (t.left_out)
-		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, ", %zu left out",
+		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, ", %zu opted out",
 				t.left_out);
 	if (settings->filter[0])
 		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, "; %zu with \"%s\"",
@@ -117,7 +117,7 @@ static void head_source(const struct wss_top_settings *settings, const struct ws
 		 settings->source, (double)settings->delay_ns / (double)WSS_NS_PER_S,
 		 wss_top_column_name(settings->sort), settings->reverse ? ", reversed" : "");
 	if (view->guests.held[0])
-		snprintf(ret_text, WSS_TOP_TEXT_MAX, "HELD: %s (%s)", view->guests.held,
+		snprintf(ret_text, WSS_TOP_TEXT_MAX, "NOT MEASURING: %s (%s)", view->guests.held,
 			 settings->source);
 }
 
@@ -127,7 +127,7 @@ static void head_reason(const struct wss_top_view *view, char *ret_text)
 	for (size_t i = 0; i < view->guests.n; i++) {
 		const struct wss_guest_view *guest = &view->guests.list[i];
 
-		if (!guest->why[0])
+		if (!guest->why[0] || wss_view_is(guest, "left out"))
 			continue;
 		snprintf(ret_text, WSS_TOP_TEXT_MAX, "%.60s: %s", guest->name, guest->why);
 		return;

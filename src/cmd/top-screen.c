@@ -211,7 +211,7 @@ static void draw_help(const struct top *top)
 		put_line(i, 0, A_NORMAL, text);
 	}
 	put_line(LINES - 1, 0, A_REVERSE,
-		 help_has_more(top) ? "Any key shows the rest" : "Any key goes back");
+		 help_has_more(top) ? "q: quit; any other key: next page" : "q: quit; any other key: back");
 }
 
 static void draw(struct top *top)
@@ -391,7 +391,9 @@ static void take_key(struct top *top, int key)
 	if (key == KEY_RESIZE)
 		return;
 	top->message[0] = '\0';
-	if (top->help)
+	if (top->help && key == 'q')
+		top->quit = true;
+	else if (top->help)
 		turn_help_over(top);
 	else if (top->asking)
 		take_answer_key(top, key);

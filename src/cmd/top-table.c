@@ -269,12 +269,15 @@ const char *wss_top_help(size_t i)
 {
 	static const char *const keys[] = {
 		"Keys:",
-		"  q, Ctrl-C     quit                  h, ?          this help",
-		"  arrows, PgUp, PgDn, Home, End       scroll",
-		"  Space         ask again now         p             pause, and go on",
-		"  d             set the delay         r             reverse the order",
-		"  <, >          sort by the column to the left, to the right",
-		"  /             show names with a text only; an empty one shows all",
+		"  q, Ctrl-C   quit",
+		"  h, ?        show this help",
+		"  arrows, PgUp, PgDn, Home, End: scroll",
+		"  Space       update now",
+		"  p           pause, or continue",
+		"  d           set the delay",
+		"  r           reverse the order",
+		"  <, >        sort by the column to the left or right",
+		"  /           show names that contain a text; empty: all",
 		"",
 		"Columns, with the key to sort by them:",
 	};

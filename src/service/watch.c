@@ -318,8 +318,7 @@ static void watch_look_at_pressure(struct wss_watch *watch)
 	reason = wss_pressure_hold_reason(watch->pressure);
 	if (reason)
 		watch_end_visits(watch);
-	wss_log(WSS_LOG_INFO, reason ? "held: nothing is measured: %s" : "goes on: %s",
-		reason ? reason : "the host's memory pressure has fallen");
+	wss_log(WSS_LOG_INFO, reason ? "not measuring: %s" : "measuring again: %s", reason ? reason : "the host's memory pressure has fallen");
 }
 
 bool wss_watch_step(struct wss_watch *watch)
