@@ -3,19 +3,59 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+#define OPEN_FILES_MAX 65536
+
+static void close_from_to(unsigned first, unsigned last)
+{
+	struct rlimit limit = { .rlim_cur = OPEN_FILES_MAX };
+
+	if (syscall(__NR_close_range, first, last, 0u) == 0)
+		return;
+	/* Linux before 5.9. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > OPEN_FILES_MAX)
+		limit.rlim_cur = OPEN_FILES_MAX;
+	for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; fd++)
+		close((int)fd);
+}
+
+void wss_child_close_all_but(const int *keep, size_t n)
+{
+	unsigned first = 0;
+
+	for (;;) {
+		unsigned next = UINT_MAX;
+
+		for (size_t i = 0; i < n; i++)
+			if (keep[i] >= 0 && (unsigned)keep[i] >= first && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		if (next > first)
+			close_from_to(first, next == UINT_MAX ? next : next - 1);
+		if (next == UINT_MAX)
+			return;
+		first = next + 1;
+	}
+}
+
 static void child_main(void (*fn)(void *), void *result, size_t size, int out)
 {
+	/* Sanitizers and valgrind report there. */
+	const int keep[] = { STDERR_FILENO, out };
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	wss_child_close_all_but(keep, 2);
 	fn(result);
 	_exit(write(out, result, size) == (ssize_t)size ? 0 : 1);
 }

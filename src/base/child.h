@@ -2,6 +2,8 @@
 /*
  * Runs a small function in a child process, with a deadline, for experiments that must not
  * happen in this process. The child leaves nothing behind.
+ *
+ * A child that is forked for anything else begins with wss_child_close_all_but().
  */
 #ifndef WSS_BASE_CHILD_H
 #define WSS_BASE_CHILD_H
@@ -19,6 +21,12 @@
  */
 int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t timeout_ns,
 		  struct wss_error *err);
+
+/*
+ * For a child between fork() and whatever it does: closes all descriptors but the n of keep (-1: none), so that no lock,
+ * pipe or file of its parent lives on in it. Makes system calls only.
+ */
+void wss_child_close_all_but(const int *keep, size_t n);
 
 /*
  * For use in such a function: opens the calling process's own clear_refs for writing, or

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -486,4 +487,15 @@ void wss_file_unlock(int fd, int64_t offset)
 	struct flock area = lock_byte(offset, F_UNLCK);
 
 	fcntl(fd, F_OFD_SETLK, &area);
+}
+
+void wss_file_close_locked(int *fd)
+{
+	struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+	if (*fd < 0)
+		return;
+	fcntl(*fd, F_OFD_SETLK, &whole);
+	flock(*fd, LOCK_UN);
+	close(wss_steal_fd(fd));
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 
 /* Place of a file that need not exist: its open directory, and its name in that directory. */
@@ -107,10 +108,18 @@ int wss_file_write(int fd, const char *data, size_t size, struct wss_error *err)
  * Takes an exclusive lock on one byte of a file (fcntl(2), open file description lock),
  * waiting at most timeout_ns, and at most 200 ms after a stop request. WSS_ERR_BUSY,
  * WSS_ERR_INTERRUPTED, WSS_ERR_FAILED. The lock ends with the last descriptor of the open
- * file.
+ * file, which a forked child may have, too: see wss_file_close_locked().
  */
 int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error *err);
 
 void wss_file_unlock(int fd, int64_t offset);
+
+/*
+ * Gives up all locks of an open file, of flock(2) and of wss_file_lock(), and closes it; sets *fd to -1. close() alone
+ * would leave them to a child that was forked meanwhile. Does nothing if *fd is -1.
+ */
+void wss_file_close_locked(int *fd);
+
+#define wss_auto_close_locked wss_cleanup(wss_file_close_locked)
 
 #endif

@@ -293,9 +293,7 @@ void wss_newfile_release(struct wss_newfile *file)
 	/* Still locked, so that no other process mistakes it for a leftover. */
 	if (file->temporary[0])
 		unlinkat(file->place.dirfd, file->temporary, 0);
-	if (file->fd >= 0)
-		close(file->fd);
+	wss_file_close_locked(&file->fd);
 	wss_place_release(&file->place);
 	file->temporary[0] = '\0';
-	file->fd = -1;
 }

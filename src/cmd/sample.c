@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
@@ -445,7 +446,7 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	struct sample_run run = { .cli = cli, .options = &options };
 	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
-	wss_auto_close int lock = -1;
+	wss_auto_close_locked int lock = -1;
 	int code;
 
 	wss_measure_options_init(&options.round.measure, WINDOW_DEFAULT_NS);

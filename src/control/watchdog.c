@@ -14,7 +14,8 @@
  *   each silence, and keeps its charges, because the controller may go on.
  *
  * The watchdog uses neither libvirt nor the history: the command does, in a process that may
- * hang or die.
+ * hang or die. It has no descriptor of the controller's but the pipe and the standard streams, so that
+ * no lock of a dead controller lives on in it.
  */
 #include "control/watchdog.h"
 
@@ -29,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "host/domxml.h"
@@ -206,6 +208,10 @@ static bool wait_for_the_end(int fd, struct charges *charges)
  */
 static _Noreturn void charges_watch(int fd, struct charges *charges)
 {
+	/* The command reports on the standard streams. */
+	const int keep[] = {0, 1, 2, fd};
+
+	wss_child_close_all_but(keep, sizeof(keep) / sizeof(keep[0]));
 	setsid();
 	set_signals(SIG_IGN);
 	if (wait_for_the_end(fd, charges))
@@ -256,10 +262,8 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 		pid = -1;
 	else
 		pid = fork();
-	if (pid == 0) {
-		close(fds[1]);
+	if (pid == 0)
 		charges_watch(fds[0], &charges);
-	}
 	close(fds[0]);
 	charges_free(&charges);
 	if (pid < 0) {

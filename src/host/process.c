@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/privilege.h"
 #include "host/procfile.h"
 
@@ -155,12 +156,8 @@ void wss_process_release(struct wss_process *process)
 	if (process->stat >= 0)
 		close(process->stat);
 	process->stat = -1;
-	if (process->clear_refs >= 0)
-		close(process->clear_refs);
-	process->clear_refs = -1;
-	if (process->lock >= 0)
-		close(process->lock);
-	process->lock = -1;
+	wss_file_close_locked(&process->clear_refs);
+	wss_file_close_locked(&process->lock);
 	wss_root_close(&process->proc);
 	process->pid = 0;
 	process->start_ticks = 0;

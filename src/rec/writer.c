@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/io.h"
 #include "base/newfile.h"
 #include "base/text.h"
@@ -69,7 +70,7 @@ static int recording_check_replaceable(int fd, struct wss_error *err)
 static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_error *err)
 {
 	for (int attempt = 0; attempt < REPLACED_MAX; attempt++) {
-		wss_auto_close int fd = -1;
+		wss_auto_close_locked int fd = -1;
 		int r = wss_place_open(place, &fd, err);
 
 		if (r <= 0)
@@ -90,7 +91,7 @@ static int check_target(const char *path, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
 	/* Closing the descriptor releases the lock. */
-	wss_auto_close int old = -1;
+	wss_auto_close_locked int old = -1;
 
 	if (wss_newfile_check(path, err) < 0 || wss_place_find(path, &place, err) < 0)
 		return -1;
@@ -157,7 +158,7 @@ static int create_file(struct wss_recwriter *writer, const struct wss_recording 
 		       struct wss_error *err)
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
-	wss_auto_close int old = -1;
+	wss_auto_close_locked int old = -1;
 	int r;
 
 	/* Only the owner may see which pages a guest touches. */
@@ -324,7 +325,7 @@ void wss_recwriter_free(struct wss_recwriter *writer)
 	if (writer->open)
 		drop_interval(writer, NULL);
 	if (writer->appender.fd >= 0)
-		close(writer->appender.fd);
+		wss_file_close_locked(&writer->appender.fd);
 	free(writer->path);
 	free(writer);
 }

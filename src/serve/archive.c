@@ -9,6 +9,7 @@
 #include "base/background.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "serve/trouble.h"
 #include "store/lock.h"
@@ -69,7 +70,7 @@ struct wss_archive {
 static void archive_free(struct wss_archive *archive)
 {
 	wss_history_close_unused(archive->history);
-	wss_cleanup_close(&archive->lock);
+	wss_file_close_locked(&archive->lock);
 	free(archive->path);
 	free(archive->job.cold);
 	free(archive);
@@ -135,8 +136,7 @@ void wss_archive_set_limits(struct wss_archive *archive,
 /* Opens the history anew, and takes the lock of the round, which may be another file, too. */
 static int archive_reopen(struct wss_archive *archive, struct wss_error *err)
 {
-	wss_cleanup_close(&archive->lock);
-	archive->lock = -1;
+	wss_file_close_locked(&archive->lock);
 	if (wss_history_reopen(archive->history, err) < 0)
 		return -1;
 	return wss_history_lock_round(archive->history, &archive->lock, err);

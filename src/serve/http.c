@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -172,7 +173,7 @@ static size_t listeners_mend(struct wss_http *http, bool all)
 static _Noreturn void child_exec(const struct wss_http *http, int channel, char **words)
 {
 	char *no_environment[] = {NULL};
-	int fds[1 + WSS_HTTP_LISTENERS_MAX], n = 0;
+	int fds[1 + WSS_HTTP_LISTENERS_MAX], keep[2 + WSS_HTTP_LISTENERS_MAX], n = 0;
 	sigset_t none;
 
 	fds[n++] = fcntl(channel, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -180,11 +181,10 @@ static _Noreturn void child_exec(const struct wss_http *http, int channel, char 
 		if (http->listeners[i].fd >= 0)
 			fds[n++] = fcntl(http->listeners[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	for (int i = 0; i < n; i++)
-		if (dup2(fds[i], WSS_HTTP_CHANNEL + i) < 0)
+		if ((keep[i] = dup2(fds[i], WSS_HTTP_CHANNEL + i)) < 0)
 			_exit(127);
-	close_range((unsigned)(WSS_HTTP_CHANNEL + n), ~0U, 0);
-	close(STDIN_FILENO);
-	close(STDOUT_FILENO);
+	keep[n] = STDERR_FILENO;
+	wss_child_close_all_but(keep, (size_t)n + 1);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve("/proc/self/exe", words, no_environment);

@@ -146,7 +146,7 @@ static int create_database(const char *path, struct wss_error *err)
 
 int wss_db_create(const char *path, bool *ret_created, struct wss_error *err)
 {
-	wss_auto_close int lock = -1;
+	wss_auto_close_locked int lock = -1;
 
 	*ret_created = false;
 	if (!is_missing(path))

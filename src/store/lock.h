@@ -13,7 +13,7 @@
 
 /*
  * Takes the lock for measuring all guests, so that only one round runs at a time: WSS_ERR_BUSY
- * if another process holds it. The lock ends when the descriptor is closed, and so with the
+ * if another process holds it. wss_file_close_locked() gives it up, and so does the end of the
  * process. WSS_ERR_FAILED if the lock file belongs to another user or is not a regular file.
  */
 int wss_history_lock_round(const struct wss_history *history, int *ret_fd,

@@ -187,10 +187,8 @@ int wss_control_take(struct wss_process *process, struct wss_error *err)
 
 void wss_control_release(struct wss_process *process)
 {
-	if (process->clear_refs >= 0)
-		close(wss_steal_fd(&process->clear_refs));
-	if (process->lock >= 0)
-		close(wss_steal_fd(&process->lock));
+	wss_file_close_locked(&process->clear_refs);
+	wss_file_close_locked(&process->lock);
 }
 
 int wss_control_clear(const struct wss_process *process, char value, struct wss_span *ret_span,

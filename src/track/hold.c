@@ -38,13 +38,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -53,7 +53,6 @@
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
 /* The guest runs during this wait, so a busy host may take its time. */
 #define ANSWER_TIMEOUT_NS (5 * WSS_NS_PER_S)
-#define OPEN_FILES_MAX 65536
 #define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
 /* Messages to the watchdog: the guest is about to be held, and it has been resumed. */
 #define MESSAGE_HELD 'h'
@@ -105,30 +104,9 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 	_exit(0);
 }
 
-/* Closes every other descriptor: a lock of a dead parent must not survive here. */
-static void close_all_but(int a, int b)
-{
-	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-	struct rlimit limit = { .rlim_cur = OPEN_FILES_MAX };
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > OPEN_FILES_MAX)
-		limit.rlim_cur = OPEN_FILES_MAX;
-
-	if (syscall(__NR_close_range, high + 1, ~0u, 0u) == 0) {
-		if (low > 0)
-			syscall(__NR_close_range, 0u, low - 1, 0u);
-		if (high > low + 1)
-			syscall(__NR_close_range, low + 1, high - 1, 0u);
-		return;
-	}
-	/* Linux before 5.9. */
-	for (int fd = 0; fd < (int)limit.rlim_cur; fd++)
-		if (fd != a && fd != b)
-			close(fd);
-}
-
 static pid_t fork_watchdog(int socket, int pidfd)
 {
+	const int keep[] = { socket, pidfd };
 	uint64_t max_ns = wss_fault("short-hold") ? SHORT_HOLD_NS : WSS_HOLD_MAX_NS;
 	sigset_t all, old;
 	pid_t pid;
@@ -140,7 +118,7 @@ static pid_t fork_watchdog(int socket, int pidfd)
 	if (pid == 0) {
 		setsid();
 		prctl(PR_SET_NAME, "virt-wss-hold");
-		close_all_but(socket, pidfd);
+		wss_child_close_all_but(keep, 2);
 		watchdog_main(socket, pidfd, (int)(max_ns / WSS_NS_PER_MS));
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -579,6 +580,29 @@ static void test_log_sink(void **unused)
 	assert_int_equal(logged.messages, 1);
 }
 
+/* A child has no descriptor but the one for its result and standard error, whatever its parent has open. */
+static void count_descriptors(void *result)
+{
+	unsigned *n = result;
+
+	*n = 0;
+	for (int fd = 0; fd < 1024; fd++)
+		*n += fcntl(fd, F_GETFD) >= 0;
+}
+
+static void test_child_descriptors(void **unused)
+{
+	int low = open("/dev/null", O_RDONLY), high = fcntl(low, F_DUPFD, 700);
+	unsigned n = 0;
+
+	(void)unused;
+	assert_true(low >= 0 && high >= 700);
+	assert_int_equal(wss_child_run(count_descriptors, &n, sizeof(n), 60 * WSS_NS_PER_S, NULL), 0);
+	assert_int_equal(n, 2);
+	close(low);
+	close(high);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_cleanup),
 		cmocka_unit_test(test_log_sink),
+		cmocka_unit_test(test_child_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,28 @@ static void test_dies_with_holder(void **unused)
 	wss_control_release(&fake->guest->process);
 }
 
+/* A helper that was forked while the guest was locked has the descriptors, too, and lives on. */
+static void test_free_despite_child(void **unused)
+{
+	struct wss_process *process = &fake->guest->process;
+	struct wss_error err = WSS_ERROR_INIT;
+	pid_t child;
+
+	(void)unused;
+	assert_int_equal(wss_control_take(process, NULL), 0);
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	wss_control_release(process);
+	wss_control_take(process, &err);
+	wss_control_release(process);
+	end_child(child);
+	assert_string_equal(err.text, "");
+}
+
 /* Starts a process of another user that locks the guest's clear_refs, as each of QEMU's user can. */
 static pid_t start_intruder(uid_t user)
 {
@@ -243,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_excludes),
 		cmocka_unit_test(test_dies_with_holder),
+		cmocka_unit_test(test_free_despite_child),
 		cmocka_unit_test(test_lock_of_others),
 		cmocka_unit_test(test_other_guest),
 		cmocka_unit_test(test_clear),

@@ -5,6 +5,8 @@
  */
 #include "hosttest.h"
 
+#include <sys/file.h>
+
 #include "../divert.h"
 #include "control/watchdog.h"
 
@@ -189,6 +191,46 @@ static void test_one_fails(void **unused)
 	assert_log(UUID_A " " UUID_B "\n" UUID_A "\n" UUID_B "\n" UUID_B "\n");
 }
 
+/* A controller that dies leaves its locks to nobody, though its watchdog still tries to restore. */
+static void test_holds_no_lock(void **unused)
+{
+	char path[PATH_MAX], name[PATH_MAX];
+	int fd, lock, locked, ended;
+	pid_t holder;
+
+	(void)unused;
+	need_ourselves();
+	dir = make_tree();
+	make_path(history, "%s/history", dir);
+	put_text(dir, "history.bad", UUID_A "\n");
+	put_text(dir, "lock", "");
+	make_path(name, "%s/lock", dir);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	holder = fork();
+	if (holder == 0) {
+		const char *const command[] = { "any", "--play-restore", history, NULL };
+		int held = open(name, O_RDWR | O_CLOEXEC);
+
+		if (flock(held, LOCK_EX) < 0 || wss_watchdog_start(command, &fd, NULL) < 0 ||
+		    wss_watchdog_charge(fd, UUID_A, NULL) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	wait_for_log(UUID_A);
+	lock = open(name, O_RDWR | O_CLOEXEC);
+	locked = flock(lock, LOCK_EX | LOCK_NB);
+	close(lock);
+	/* The watchdog is still there. */
+	ended = waitpid(-1, NULL, WNOHANG);
+	unlink(make_path(path, "%s.bad", history));
+	wait_for_its_end();
+	assert_int_equal(locked, 0);
+	assert_int_equal(ended, 0);
+	remove_tree(dir);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 /* Each silence counts once, and does not end the watchdog. */
 static void test_stands_still(void **unused)
 {
@@ -219,6 +261,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_ignored_sigchld),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_one_fails),
+		cmocka_unit_test(test_holds_no_lock),
 		cmocka_unit_test(test_stands_still),
 	};
 
