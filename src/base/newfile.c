@@ -220,7 +220,7 @@ static int unnamed_link_temporary(struct wss_newfile *file)
 }
 
 /*
- * Gives the file a name that must not exist yet, by a link if the file system does not support
+ * Gives the file a name that must not exist yet, by a link if the file system or libc does not support
  * such a rename. Fails with errno.
  */
 static int name_without_replacing(struct wss_newfile *file)
@@ -229,11 +229,13 @@ static int name_without_replacing(struct wss_newfile *file)
 
 	if (!file->temporary[0])
 		return unnamed_link(file, place->name);
+#ifdef HAVE_RENAMEAT2
 	if (renameat2(place->dirfd, file->temporary, place->dirfd, place->name,
 		      RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
+#endif
 	if (linkat(place->dirfd, file->temporary, place->dirfd, place->name, 0) < 0)
 		return -1;
 	unlinkat(place->dirfd, file->temporary, 0);

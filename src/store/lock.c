@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/file.h"
 #include "store/db.h"
 
@@ -71,22 +71,12 @@ int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
 	return 0;
 }
 
-/*
- * Uses the monotonic clock, through a call that the ThreadSanitizer of GCC 12 does not know.
- */
-#ifdef __SANITIZE_THREAD__
-#define TURN_CLOCK CLOCK_REALTIME
-#define turn_wait(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)
-#else
-#define TURN_CLOCK CLOCK_MONOTONIC
-#define turn_wait(mutex, deadline) pthread_mutex_clocklock(mutex, TURN_CLOCK, deadline)
-#endif
-
 int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 			    unsigned patience_ms, struct wss_error *err)
 {
 	if (wss_history_open(path, &shared->history, err) < 0)
 		return -1;
+	wss_cond_init(&shared->given_up);
 	shared->patience_ms = patience_ms;
 	if (patience_ms)
 		wss_history_set_patience(shared->history, (int)patience_ms);
@@ -95,26 +85,29 @@ int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 
 int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error *err)
 {
-	struct timespec deadline;
+	bool timely = true;
+	int r = 0;
 
-	if (!shared->patience_ms) {
-		pthread_mutex_lock(&shared->mutex);
-		return 0;
+	pthread_mutex_lock(&shared->mutex);
+	while (shared->taken && timely) {
+		if (shared->patience_ms)
+			timely = wss_cond_wait_ns(&shared->given_up, &shared->mutex,
+						  shared->patience_ms * WSS_NS_PER_MS);
+		else
+			pthread_cond_wait(&shared->given_up, &shared->mutex);
 	}
-	clock_gettime(TURN_CLOCK, &deadline);
-	deadline.tv_sec += shared->patience_ms / 1000;
-	deadline.tv_nsec += (long)(shared->patience_ms % 1000) * (long)WSS_NS_PER_MS;
-	if (deadline.tv_nsec >= (long)WSS_NS_PER_S) {
-		deadline.tv_nsec -= (long)WSS_NS_PER_S;
-		deadline.tv_sec++;
-	}
-	if (turn_wait(&shared->mutex, &deadline) != 0)
-		return wss_error_set(err, WSS_ERR_BUSY, "the history is busy");
-	return 0;
+	if (shared->taken)
+		r = wss_error_set(err, WSS_ERR_BUSY, "the history is busy");
+	shared->taken = true;
+	pthread_mutex_unlock(&shared->mutex);
+	return r;
 }
 
 void wss_shared_history_unlock(struct wss_shared_history *shared)
 {
+	pthread_mutex_lock(&shared->mutex);
+	shared->taken = false;
+	pthread_cond_signal(&shared->given_up);
 	pthread_mutex_unlock(&shared->mutex);
 }
 
@@ -122,5 +115,6 @@ void wss_shared_history_close(struct wss_shared_history *shared)
 {
 	wss_history_close_unused(shared->history);
 	shared->history = NULL;
+	pthread_cond_destroy(&shared->given_up);
 	pthread_mutex_destroy(&shared->mutex);
 }

@@ -7,6 +7,7 @@
 #define WSS_STORE_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "store/history.h"
@@ -25,6 +26,8 @@ int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
  */
 struct wss_shared_history {
 	pthread_mutex_t mutex;
+	pthread_cond_t given_up;
+	bool taken; /* under the mutex */
 	/* For the thread that holds the lock; NULL until opened. */
 	struct wss_history *history;
 	unsigned patience_ms;
@@ -32,7 +35,7 @@ struct wss_shared_history {
 
 #define WSS_SHARED_HISTORY_INIT                                                               \
 	{                                                                                     \
-		.mutex = PTHREAD_MUTEX_INITIALIZER                                            \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .given_up = PTHREAD_COND_INITIALIZER      \
 	}
 
 /*
@@ -43,7 +46,7 @@ struct wss_shared_history {
 int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 			    unsigned patience_ms, struct wss_error *err);
 
-/* Waits for this thread's turn. WSS_ERR_BUSY if that does not come within patience_ms. */
+/* Waits for this thread's turn. WSS_ERR_BUSY if nobody gives it up for patience_ms. */
 int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error *err);
 
 void wss_shared_history_unlock(struct wss_shared_history *shared);
