@@ -106,6 +106,14 @@ void wss_clock_format(time_t when, char *ret_text)
 	strftime(ret_text, WSS_CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+void wss_clock_format_local(time_t when, char *ret_text)
+{
+	struct tm tm;
+
+	localtime_r(&when, &tm);
+	strftime(ret_text, WSS_CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S%z", &tm);
+}
+
 int wss_clock_parse(const char *text, time_t *ret_when)
 {
 	struct tm tm = { 0 }, normal;

@@ -62,6 +62,9 @@ int wss_clock_poll_ms(uint64_t deadline_ns);
 #define WSS_CLOCK_TEXT_MAX 32
 void wss_clock_format(time_t when, char *ret_text);
 
+/* Does the same in local time with its offset, "2026-11-20T19:00:00+0100". */
+void wss_clock_format_local(time_t when, char *ret_text);
+
 /* Parses what wss_clock_format() writes. Returns 0, or -1 for any other text. */
 int wss_clock_parse(const char *text, time_t *ret_when);
 

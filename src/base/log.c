@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <syslog.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/journal.h"
 
@@ -37,7 +38,12 @@ void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text))
 }
 
 /* Set before threads start. */
-static bool log_to_journal;
+static bool log_to_journal, log_has_time;
+
+void wss_log_show_time(void)
+{
+	log_has_time = true;
+}
 
 void wss_log_detect_journal(void)
 {
@@ -67,10 +73,13 @@ static void print_to_stderr(enum wss_log_level level, const char *text)
 		[WSS_LOG_DEBUG] = "debug: ",
 	};
 	void (*prologue)(void) = log_prologue;
+	char time[WSS_CLOCK_TEXT_MAX] = "";
 
 	if (prologue)
 		prologue();
-	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
+	if (log_has_time)
+		wss_clock_format_local(wss_clock_wall_seconds(), time);
+	fprintf(stderr, "%s%svirt-wss: %s%s\n", time, log_has_time ? " " : "", prefix[level], text);
 }
 
 /* The journal adds the program's name, and takes the level from the prefix (sd-daemon(3)). */

@@ -26,6 +26,9 @@ void wss_log_set_prologue(void (*prologue)(void));
  */
 void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text));
 
+/* Lets each message on standard error begin with the local time; the journal has its own. Call it before threads start. */
+void wss_log_show_time(void);
+
 /*
  * If standard error is connected to the journal (JOURNAL_STREAM, systemd.exec(5)), messages there get the journal's
  * levels instead of words. Call it before threads start.

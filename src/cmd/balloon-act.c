@@ -127,6 +127,8 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (int i = 0; i < cli->n_domains; i++)
 		refs[i] = wss_cli_domain(cli, i);
+	if (!options->restore && !options->forget)
+		wss_log_show_time();
 	if (options->forget)
 		return wss_restore_forget(&scope, &events, ret_guests, err);
 	if (!options->restore)

@@ -230,7 +230,10 @@ static void print_well(const struct verdict *v)
 {
 	char age[16], shown[WSS_PLUGIN_NUMBER_MAX];
 
-	printf("%zu guest%s", v->judged, v->judged == 1 ? "" : "s");
+	if (!v->judged && v->guests->n)
+		fputs("no guest to check", stdout);
+	else
+		printf("%zu guest%s", v->judged, v->judged == 1 ? "" : "s");
 	if (!v->fullest)
 		return;
 	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);

@@ -5,11 +5,15 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
 #include "host/inventory.h"
 #include "out/policy.h"
+#include "out/width.h"
+#include "service/advice.h"
+#include "store/history.h"
 
 #define PERIOD_MAX_NS (366 * 24 * 3600 * WSS_NS_PER_S)
 
@@ -222,6 +226,7 @@ struct policy_run {
 	const struct wss_cli *cli;
 	const struct policy_options *options;
 	struct wss_report *report;
+	struct wss_history *history; /* to warn of limits; NULL: there is none */
 	struct wss_tally tally;
 	size_t total;
 };
@@ -231,6 +236,7 @@ struct policy_work {
 	struct policy_options options;
 	struct wss_conn_entry entry;
 	struct wss_policy policy;
+	struct wss_amount assigned_bytes; /* of a guest that has got a new minimum and runs */
 	bool done; /* the policy has been read or changed */
 };
 
@@ -288,6 +294,50 @@ static void policy_step(struct wss_target *target)
 	    wss_policy_read(work->entry.xml, &work->policy, err) < 0)
 		return;
 	work->done = verb == VERB_GET || policy_store(target, work, err) == 0;
+	if (work->done && work->options.minimum.given)
+		work->assigned_bytes = wss_conn_size(conn, work->entry.uuid).assigned_bytes;
+}
+
+static void warn_limit(const struct policy_work *work, const char *limit, struct wss_amount bytes,
+		       const char *beyond, struct wss_amount figure)
+{
+	char size[16], other[16], name[WSS_NAME_SHORT_MAX];
+
+	wss_name_shorten(work->entry.name, name);
+	wss_size_format(bytes.value, size, sizeof(size));
+	wss_size_format(figure.value, other, sizeof(other));
+	wss_warn("%s: the %s of %s is %s %s", name, limit, size, beyond, other);
+}
+
+/* Returns the largest working set in the history; unknown if there is none. */
+static struct wss_amount peak_of(struct wss_history *history, const struct policy_work *work)
+{
+	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_advice_guest guest = { .uuid = work->entry.uuid, .policy = &work->policy };
+	time_t since = wss_advice_since(&options, wss_clock_wall_seconds());
+	struct wss_error ignored = WSS_ERROR_INIT;
+	struct wss_amount peak;
+	struct wss_advice advice;
+
+	if (!history || wss_advice_read(history, &guest, since, &options, &advice, &ignored) < 0)
+		return (struct wss_amount){ .known = false };
+	peak = advice.sizing.peak_bytes;
+	wss_advice_free(&advice);
+	return peak;
+}
+
+/* Warns of a new limit that the guest's memory or its need contradicts. */
+static void policy_warn(struct policy_run *run, const struct policy_work *work)
+{
+	struct wss_amount minimum = work->options.minimum.to, maximum = work->options.maximum.to;
+	struct wss_amount peak = { .known = false };
+
+	if (minimum.known && work->assigned_bytes.value && minimum.value > work->assigned_bytes.value)
+		warn_limit(work, "minimum", minimum, "above its assigned memory of", work->assigned_bytes);
+	if (maximum.known)
+		peak = peak_of(run->history, work);
+	if (peak.known && maximum.value < peak.value)
+		warn_limit(work, "maximum", maximum, "below its peak working set of", peak);
 }
 
 static void policy_report(struct policy_run *run, struct wss_target *target)
@@ -306,6 +356,8 @@ static void policy_report(struct policy_run *run, struct wss_target *target)
 	if (bad) {
 		row.error = target->error.text;
 		wss_tally_bad(&run->tally, row.domain, &target->error);
+	} else if (work && run->options->verb == VERB_SET) {
+		policy_warn(run, work);
 	}
 	if (run->report)
 		(bad ? wss_report_bad_row : wss_report_row)(run->report, &row);
@@ -362,6 +414,18 @@ static int run_verb(struct policy_run *run, struct wss_error *err)
 	return r;
 }
 
+/* A policy does not need the history, so that NULL is as good as an error. */
+static struct wss_history *history_open(void)
+{
+	wss_auto_free char *path = wss_history_default_path();
+	struct wss_error ignored = WSS_ERROR_INIT;
+	struct wss_history *history = NULL;
+
+	if (path)
+		wss_history_open_readonly(path, &history, &ignored);
+	return history;
+}
+
 static int policy_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct policy_options options = { .verb = VERB_GET };
@@ -376,9 +440,12 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	if (run.report)
 		wss_report_hold(run.report);
+	if (options.maximum.to.known)
+		run.history = history_open();
 	cli->inactive_too = true;
 	cli->reader = options.verb == VERB_GET;
 	r = run_verb(&run, &err);
+	wss_history_close(run.history);
 	if (r < 0) {
 		wss_report_free(run.report);
 		return wss_cli_error(&err);

@@ -103,9 +103,9 @@ static const struct wss_column host_columns[] = {
 	 "Need of all guests together, not exceeded with that probability, in bytes", false},
 	{"overhead_bytes", NULL, "OVERHEAD", 8, recommend_get_overhead_bytes,
 	 "Resident memory of QEMU that is not guest memory, in bytes", false},
-	{"overcommit", NULL, "OF-NEED", 7, recommend_get_assigned_of_needed,
+	{"overcommit", NULL, "ASSIGNED/NEEDED", 15, recommend_get_assigned_of_needed,
 	 "Assigned memory as a share of what is needed, 1 = 100%", false},
-	{"fits_bytes", NULL, "FITS", 8, recommend_get_fits_bytes,
+	{"fits_bytes", NULL, "FREE", 8, recommend_get_fits_bytes,
 	 "Memory of the host less that need and QEMU's own memory, in bytes", false},
 	{"assigned_of_host", NULL, "OF-HOST", 7, recommend_get_assigned_of_host,
 	 "Assigned memory as a share of the host's, 1 = 100%", false},
@@ -121,7 +121,7 @@ const struct wss_report_layout recommend_host_layout = {
 	.columns = host_columns,
 	.n_columns = sizeof(host_columns) / sizeof(host_columns[0]),
 	.shown = "guests,status_unknown_guests,too_early_guests,host_bytes,assigned_bytes,"
-		 "assigned_of_host,needed_bytes,overcommit,fits_bytes",
+		 "needed_bytes,overcommit,fits_bytes",
 	.wide = "guests,status_unknown_guests,too_early_guests,unknown_guests,host_bytes,"
 		"assigned_bytes,assigned_of_host,wss_bytes,hours,needed_is,needed_bytes,"
 		"overcommit,overhead_bytes,fits_bytes",

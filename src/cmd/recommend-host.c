@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 /* --- guests --- */
@@ -72,7 +74,9 @@ static struct wss_value room_get_above(const void *row)
 
 static struct wss_value room_get_risk(const void *row)
 {
-	return guest_shrinks(row) ? value_share(guest_of(row)->risk) : wss_value_absent();
+	return guest_shrinks(row) && guest_of(row)->hours >= WSS_HOST_ROOM_RISK_HOURS
+		       ? value_share(guest_of(row)->risk)
+		       : wss_value_absent();
 }
 
 static struct wss_value room_get_confidence(const void *row)
@@ -85,8 +89,12 @@ static const char *reason_text(const struct wss_host_room_guest *guest, char *te
 {
 	switch (guest->why) {
 	case WSS_HOST_ROOM_SHRINK:
-		snprintf(text, size, "%" PRIu64 " of %" PRIu64 " hours needed more",
-			 guest->above_hours, guest->hours);
+		if (guest->hours < WSS_HOST_ROOM_RISK_HOURS)
+			snprintf(text, size, "risk needs %d hours, has %" PRIu64, WSS_HOST_ROOM_RISK_HOURS,
+				 guest->hours);
+		else
+			snprintf(text, size, "exceeded in %" PRIu64 " of %" PRIu64 " hours",
+				 guest->above_hours, guest->hours);
 		return text;
 	case WSS_HOST_ROOM_LITTLE:
 		return "would give back too little";
@@ -132,7 +140,7 @@ static const struct wss_column guest_columns[] = {
 	{"above_hours", NULL, "ABOVE", 5, room_get_above,
 	 "Those of them that needed more than the recommended size, a count", false},
 	{"violation_share", NULL, "RISK", 6, room_get_risk,
-	 "Predicted share of hours that would need more, (above + 1) / (hours + 2), 1 = 100%", false},
+	 "Predicted share of hours that would need more, (above + 1) / (hours + 2), 1 = 100%; absent below 24 hours", false},
 	{"confidence", NULL, "CONFIDENCE", -10, room_get_confidence,
 	 "How sure the recommendation is: none, low, medium or high", false},
 	{"free_after_bytes", NULL, "FREE-THEN", 9, room_get_free,
@@ -197,20 +205,27 @@ static struct wss_value host_get_risk(const void *row)
 	return value_share(host_of(row)->risk);
 }
 
-/* A table shows the day and the time. */
-static struct wss_value value_hour(unsigned hour, char *text, size_t size)
+/* A table shows the day and the time, local ones: those of the last time that the hour was. */
+static struct wss_value value_hour(struct wss_amount hour, char *text, size_t size)
 {
-	static const char days[] = "MonTueWedThuFriSatSun";
-	struct wss_value value = wss_value_number(hour, WSS_KIND_COUNT);
+	static const char days[] = "SunMonTueWedThuFriSat";
+	struct wss_value value = wss_value_amount(hour, WSS_KIND_COUNT);
+	int64_t now = wss_clock_wall_seconds() / 3600;
+	/* Hour 0 is Monday 00:00 UTC, and time began on a Thursday. */
+	int64_t since = (now + 72 - (int64_t)hour.value) % WSS_PACK_HOURS;
+	time_t when = (time_t)((now - since) * 3600);
+	struct tm tm;
 
-	snprintf(text, size, "%.3s %02u:00", days + hour / 24 * 3, hour % 24);
-	value.text = text;
+	localtime_r(&when, &tm);
+	snprintf(text, size, "%.3s %02d:%02d", days + tm.tm_wday * 3, tm.tm_hour, tm.tm_min);
+	if (hour.known)
+		value.text = text;
 	return value;
 }
 
 static struct wss_value host_get_hour(const void *row)
 {
-	static _Thread_local char text[20];
+	static _Thread_local char text[40];
 
 	return host_of(row)->memory_bytes.known
 		       ? value_hour(host_of(row)->answer.hour, text, sizeof(text))
@@ -219,7 +234,7 @@ static struct wss_value host_get_hour(const void *row)
 
 static struct wss_value host_get_worst_hour(const void *row)
 {
-	static _Thread_local char text[20];
+	static _Thread_local char text[40];
 
 	return value_hour(host_of(row)->answer.worst_hour, text, sizeof(text));
 }
@@ -237,14 +252,14 @@ static const struct wss_column total_columns[] = {
 	 "Share of the hours of a week in which guests may need more than the rest, 1 = 100%", false},
 	{"over_hours", NULL, "OVER-HOURS", 10, host_get_over_hours,
 	 "Whole hours of the week in that share, a count", false},
-	{"need_bytes", NULL, "NEED", 8, host_get_need,
+	{"need_bytes", NULL, "WEEK-PEAK", 9, host_get_need,
 	 "Need of all guests together in their worst hour of the week, in bytes", false},
 	{"need_hour", NULL, "WORST-HOUR", 10, host_get_worst_hour,
-	 "That hour of the week, 0 is Monday 00:00 UTC, a count", false},
-	{"fits_bytes", NULL, "FITS", 8, host_get_fits,
+	 "That hour of the week, a count from Monday 00:00 UTC, in tables in local time; absent: not measured", false},
+	{"fits_bytes", NULL, "NEW-GUEST", 9, host_get_fits,
 	 "Steady need of a further guest that fits at that risk, in bytes", false},
 	{"fits_hour", NULL, "HOUR", 9, host_get_hour,
-	 "The hour of the week that leaves no more, in UTC", false},
+	 "The hour of the week that leaves no more, likewise", false},
 	{"short_bytes", NULL, "SHORT", 8, host_get_short,
 	 "What the host lacks at that risk, in bytes", false},
 	{"free_bytes", NULL, "FREE-NOW", 8, host_get_free,

@@ -10,6 +10,9 @@
 #include "service/advice.h"
 #include "wss/room.h"
 
+/* Measured hours before a guest's risk means anything. */
+#define WSS_HOST_ROOM_RISK_HOURS 24
+
 /* Why a guest should shrink, or not. */
 enum wss_host_room_why {
 	WSS_HOST_ROOM_SHRINK,

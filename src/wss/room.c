@@ -19,6 +19,7 @@ void wss_room_add(struct wss_room *room, const struct wss_room_need *need, const
 	for (int i = 0; i < WSS_PACK_HOURS; i++) {
 		struct wss_amount hour = {week_bytes && week_bytes[i], week_bytes ? week_bytes[i] : 0};
 
+		room->measured[i] |= hour.known;
 		room->bytes[i] = wss_u64_add(room->bytes[i], wss_room_need_in(need, hour));
 	}
 }
@@ -31,7 +32,7 @@ static uint64_t bytes_less(uint64_t a, uint64_t b)
 /* An hour of the week, and what its guests need together. */
 struct room_hour {
 	uint64_t bytes;
-	unsigned hour;
+	struct wss_amount hour; /* unknown, after those that are as large, if nothing was measured in it */
 };
 
 static int hours_compare(const void *a, const void *b)
@@ -40,7 +41,9 @@ static int hours_compare(const void *a, const void *b)
 
 	if (left->bytes != right->bytes)
 		return left->bytes > right->bytes ? -1 : 1;
-	return left->hour < right->hour ? -1 : 1;
+	if (left->hour.known != right->hour.known)
+		return left->hour.known ? -1 : 1;
+	return left->hour.value < right->hour.value ? -1 : 1;
 }
 
 /*
@@ -55,7 +58,7 @@ struct wss_room_answer wss_room_ask(const struct wss_room *room, const struct ws
 	uint64_t by_limit, by_memory;
 
 	for (unsigned i = 0; i < WSS_PACK_HOURS; i++)
-		hours[i] = (struct room_hour){room->bytes[i], i};
+		hours[i] = (struct room_hour){room->bytes[i], {room->measured[i], i}};
 	qsort(hours, WSS_PACK_HOURS, sizeof(hours[0]), hours_compare);
 	by_limit = bytes_less(host->limit_bytes, decides->bytes);
 	by_memory = bytes_less(host->memory_bytes, worst->bytes);

@@ -26,6 +26,7 @@ uint64_t wss_room_need_in(const struct wss_room_need *need, struct wss_amount ho
 /* Sums of what guests need in each hour of the week. All zero: no guest yet. */
 struct wss_room {
 	uint64_t bytes[WSS_PACK_HOURS];
+	bool measured[WSS_PACK_HOURS]; /* at least one guest was measured in it */
 };
 
 /* Adds a guest. week: its largest working set of each hour, 0: not measured; NULL: none was. */
@@ -40,9 +41,10 @@ struct wss_room_host {
 struct wss_room_answer {
 	uint64_t fits_bytes;  /* the largest steady need of a further guest */
 	uint64_t short_bytes; /* what the host lacks already; one of both is 0 */
-	unsigned hour;	      /* the hour of the week that leaves no more than that */
-	uint64_t need_bytes;  /* what its guests need in their worst hour together */
-	unsigned worst_hour;  /* that hour */
+	/* The hour of the week that leaves no more than that; unknown if nothing was measured in it. */
+	struct wss_amount hour;
+	uint64_t need_bytes;	      /* what its guests need in their worst hour together */
+	struct wss_amount worst_hour; /* that hour, likewise */
 };
 
 struct wss_room_answer wss_room_ask(const struct wss_room *room, const struct wss_room_host *host);

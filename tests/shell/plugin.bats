@@ -110,6 +110,8 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	ask 3 'absent: the service knows no such running domain' absent
 	ask 3 'absent: ' absent fine
 	ask 3 'new: .*; odd: .*; low: .*; high: .*; 1 opted out: out'
+	answer "$(guest out 'left out')" >page
+	ask 0 '^WSS OK - no guest to check; 1 opted out: out \|'
 	answer >page
 	ask 0 '^WSS OK - 0 guests \|'
 	ask 2 '^WSS CRITICAL - 0 guests \|' --empty critical

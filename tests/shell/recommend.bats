@@ -540,6 +540,28 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 0 ]
 }
 
+@test "policy set warns of limits that the guest's memory or its need contradicts, with both figures" {
+	node 1
+	history_of 20 $((1000 << 20)) 60 1
+	wss policy set web1 --maximum 512MiB
+	[ "$status" = 0 ]
+	[[ $err == "virt-wss: warning: web1: the maximum of 512 MiB is below its peak working set of 1.07 GiB" ]]
+	wss policy set web1 --minimum 5GiB
+	[ "$status" = 0 ]
+	[ "$err" = "virt-wss: warning: web1: the minimum of 5 GiB is above its assigned memory of 4 GiB" ]
+	for words in "--maximum 3GiB" "--minimum 4GiB" "--maximum none" "--headroom 20"; do
+		# shellcheck disable=SC2086
+		wss policy set web1 $words
+		[ "$status" = 0 ]
+		[ -z "$err" ]
+	done
+	rm "$VIRT_WSS_HISTORY"
+	wss policy set web1 --maximum 512MiB
+	[ "$status" = 0 ]
+	[ -z "$err" ]
+	[ ! -e "$VIRT_WSS_HISTORY" ]
+}
+
 @test "a span shorter than an hour is refused" {
 	node 1
 	history_of 20 $((1000 << 20)) 60 1
@@ -696,11 +718,36 @@ assert host["need_bytes"] == hours[-1], (host, hours[-1])
 assert host["fits_bytes"] == limit - hours[-2], (host, limit - hours[-2])'
 	wss recommend --host
 	[ "$status" = 0 ]
-	grep -E '^ *1 +web3 .* 0 of [0-9]+ hours needed more' <<<"$out"
+	grep -E '^ *1 +web3 .* exceeded in 0 of [0-9]+ hours$' <<<"$out"
 	grep -E '(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [0-9]{2}:00' <<<"$out"
 	[ "$(awk '{ if (length > n) n = length } END { print n }' <<<"$out")" -le 100 ]
 	wss recommend --host --output csv
 	[ "$(wc -l <<<"$out")" = 6 ]
+}
+
+# Two windows in the hour before last, the only one that was measured.
+@test "--host: hours that were measured, in local time, and no risk without enough of them" {
+	node 1
+	sed -i 's|<node>|<node><memory>33554432</memory>|' "$BATS_TEST_TMPDIR/node.xml"
+	history_of 12 $((600 << 20)) 60 1
+	TZ=Asia/Kolkata wss recommend --host
+	[ "$status" = 0 ]
+	grep -E '^ *1 +web1 .* - .* risk needs 24 hours, has [12]$' <<<"$out"
+	# Elsewhere the guest has its recommended size, which is larger.
+	[[ $out != *:[03]0* ]]
+	wss recommend --host --output json
+	room_is '
+assert "violation_share" not in guests["web1"] and guests["web1"]["rank"] == 1
+assert "fits_hour" not in host and "need_hour" not in host, host'
+	# All hours were measured, and one of them was the largest.
+	rm "$VIRT_WSS_HISTORY"
+	history_of 170 $((600 << 20)) 3600 1
+	hour=$((($(date +%s) / 3600 - 3) * 3600))
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE summary SET max_bytes = 900 << 20 WHERE level = 3600 AND start = $hour"
+	TZ=Asia/Kolkata wss recommend --host --wide --risk 0.1%
+	grep -F "$(LC_ALL=C TZ=Asia/Kolkata date -d "@$hour" '+%a %H:%M')" <<<"$out"
+	wss recommend --host --output json
+	room_is 'assert host["need_hour"] == '"$(((hour / 3600 + 72) % 168))"', host'
 }
 
 @test "--host: a host that lacks memory, and one whose memory is less than the reserve" {

@@ -244,7 +244,7 @@ for line in sys.stdin.read().splitlines():
 		near($h->{assigned_of_host}, $h->{assigned_bytes} / $h->{host_bytes}) or die "host";
 		!near($h->{overcommit}, $h->{assigned_of_host}) or die "the same"' <<<"$out"
 	piped recommend
-	grep -qE '^GUESTS .* OF-HOST .* OF-NEED ' <<<"$out"
+	grep -qE '^GUESTS .* NEEDED  ASSIGNED/NEEDED +FREE$' <<<"$out"
 	[[ $out != *OVERCOMMIT* ]]
 }
 

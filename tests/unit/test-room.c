@@ -27,7 +27,7 @@ static void test_need(void **state)
 /* Two guests by day and by night share the memory that their peaks would not. */
 static void test_hours_share(void **state)
 {
-	struct wss_room room = {{0}};
+	struct wss_room room = {.bytes = {0}};
 	struct wss_room_need need = {.flat_bytes = 8 * GIB};
 	struct wss_room_host host = {20 * GIB, 18 * GIB, 0};
 	struct wss_room_answer answer;
@@ -56,7 +56,7 @@ static void test_hours_share(void **state)
 /* The hours that may be over the limit are the worst ones; the memory holds even then. */
 static void test_risk_hours(void **state)
 {
-	struct wss_room room = {{0}};
+	struct wss_room room = {.bytes = {0}};
 	struct wss_room_host host = {10 * GIB, 9 * GIB, 0};
 
 	(void)state;
@@ -65,13 +65,24 @@ static void test_risk_hours(void **state)
 	room.bytes[30] = 7 * GIB;
 	room.bytes[31] = 6 * GIB;
 	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 2 * GIB);
-	assert_int_equal(wss_room_ask(&room, &host).hour, 30);
-	assert_int_equal(wss_room_ask(&room, &host).worst_hour, 30);
+	assert_int_equal(wss_room_ask(&room, &host).hour.value, 30);
+	assert_int_equal(wss_room_ask(&room, &host).worst_hour.value, 30);
+	/* What nobody has measured has no hour. */
+	assert_false(wss_room_ask(&room, &host).hour.known);
+	room.measured[30] = true;
+	assert_true(wss_room_ask(&room, &host).hour.known);
 	host.over_hours = 1;
+	assert_false(wss_room_ask(&room, &host).hour.known);
+	assert_true(wss_room_ask(&room, &host).worst_hour.known);
+	/* Of hours that need the same, a measured one is named. */
+	room.measured[40] = true;
+	room.bytes[40] = 6 * GIB;
+	assert_int_equal(wss_room_ask(&room, &host).hour.value, 40);
+	room.bytes[40] = 4 * GIB;
 	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 3 * GIB);
 	host.over_hours = 2;
 	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 3 * GIB); /* by all memory */
-	assert_int_equal(wss_room_ask(&room, &host).hour, 30);
+	assert_int_equal(wss_room_ask(&room, &host).hour.value, 30);
 	host.memory_bytes = 20 * GIB;
 	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 5 * GIB);
 }
@@ -87,7 +98,7 @@ static void test_agrees_with_the_packer(void **state)
 						   .n_hosts = 2, .max_moves = SIZE_MAX,
 						   .over_hours = (unsigned)random_below(5)};
 		struct wss_room_host host = {10000ULL << 20, 9000ULL << 20, problem.over_hours};
-		struct wss_room room = {{0}};
+		struct wss_room room = {.bytes = {0}};
 		struct wss_room_need none = {.flat_bytes = 0};
 		struct wss_error err = WSS_ERROR_INIT;
 		uint64_t fits_mib;
@@ -122,7 +133,7 @@ static void test_agrees_with_the_packer(void **state)
 
 static void test_overflow(void **state)
 {
-	struct wss_room room = {{0}};
+	struct wss_room room = {.bytes = {0}};
 	struct wss_room_need need = {.flat_bytes = UINT64_MAX};
 	struct wss_room_host host = {GIB, GIB, 0};
 
