@@ -37,6 +37,12 @@ static inline uint64_t wss_u64_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Returns the ending of a noun after this number in a message: "guest%s". */
+static inline const char *wss_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* These give the nearest number that there is. */
 static inline uint64_t wss_u64_sub(uint64_t a, uint64_t b)
 {

@@ -14,19 +14,18 @@
 
 static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 {
-	char size[16];
+	char size[16], from[16];
 
 	(void)unused;
 	wss_size_format(move->bytes, size, sizeof(size));
-	if (!move->reason)
-		wss_log(WSS_LOG_INFO, "%s: all memory given back (%s)", move->guest, size);
-	else if (move->verb == WSS_CONTROL_GAVE_BACK)
-		wss_log(WSS_LOG_INFO, "%s: gives all memory back (%s): %s", move->guest, size,
-			move->reason);
+	wss_size_format(move->from_bytes, from, sizeof(from));
+	if (move->verb == WSS_CONTROL_SHRINKS)
+		wss_log(WSS_LOG_INFO, "%s: balloon %s -> %s", move->guest, from, size);
+	else if (move->verb == WSS_CONTROL_GROWS)
+		wss_log(WSS_LOG_INFO, "%s: balloon %s -> %s: %s", move->guest, from, size, move->reason);
 	else
-		wss_log(WSS_LOG_INFO, "%s: %s to %s: %s", move->guest,
-			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size,
-			move->reason);
+		wss_log(WSS_LOG_INFO, "%s: restored to %s%s%s", move->guest, size, move->reason ? ": " : "",
+			move->reason ? move->reason : "");
 }
 
 void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/check.h"
 #include "cmd/guest-view.h"
@@ -233,7 +234,7 @@ static void print_well(const struct verdict *v)
 	if (!v->judged && v->guests->n)
 		fputs("no guest to check", stdout);
 	else
-		printf("%zu guest%s", v->judged, v->judged == 1 ? "" : "s");
+		printf("%zu guest%s", v->judged, wss_plural(v->judged));
 	if (!v->fullest)
 		return;
 	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);

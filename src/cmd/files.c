@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 
 #define LIMIT_MAX 1000000
@@ -86,8 +87,8 @@ static int files_check(const struct wss_recfile *file, struct wss_error *err)
 			"%s: damaged or invalid at byte %llu: ignoring everything from there on",
 			path, (unsigned long long)state->damaged_at);
 	else if (state->cut_bytes)
-		wss_warn("%s: cut off: ignoring %llu bytes after the last complete interval",
-			 path, (unsigned long long)state->cut_bytes);
+		wss_warn("%s: cut off: ignoring %llu byte%s after the last complete interval",
+			 path, (unsigned long long)state->cut_bytes, wss_plural(state->cut_bytes));
 	return 0;
 }
 

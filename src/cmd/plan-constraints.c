@@ -128,8 +128,8 @@ static int apart_add(struct constraints *run, struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_FAILED, "apart: needs two guests or more");
 	if (n > plan->fleet.n_hosts)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "apart: %zu guests cannot each be alone on %zu hosts", n,
-				     plan->fleet.n_hosts);
+				     "apart: %zu guests cannot each be alone on %zu host%s", n,
+				     plan->fleet.n_hosts, wss_plural(plan->fleet.n_hosts));
 	if (plan->n_apart_guests + n > APART_GUESTS_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "apart: more than %d guests in all lines",

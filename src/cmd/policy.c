@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
@@ -392,8 +393,8 @@ static int say_changed(const struct wss_targets *targets, struct wss_error *err)
 		changed += work && work->done;
 	}
 	return wss_error_set(err, WSS_ERR_INTERRUPTED,
-			     "interrupted: changed the policies of %zu of %zu domains", changed,
-			     targets->n);
+			     "interrupted: changed the policies of %zu of %zu domain%s", changed,
+			     targets->n, wss_plural(targets->n));
 }
 
 static int run_verb(struct policy_run *run, struct wss_error *err)

@@ -170,8 +170,8 @@ static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 		return;
 	if (windows)
 		wss_error_set(err, WSS_ERR_INTERRUPTED,
-			      "interrupted: the curves cover %zu of %zu windows", windows,
-			      wanted);
+			      "interrupted: the curves cover %zu of %zu window%s", windows,
+			      wanted, wss_plural(wanted));
 	else
 		wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted: no window was complete");
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "cmd/plot.h"
 #include "cmd/recommend-options.h"
 #include "cmd/stored-guests.h"
@@ -300,8 +301,8 @@ static void backtest_say_early(const struct backtest_run *run)
 			run->options->train_ns < WSS_ADVICE_SPAN_MAX_NS ? ", within --train" : "");
 	else if (backtest->early_hours)
 		wss_log(WSS_LOG_INFO,
-			"%llu hours were not judged: too little was measured before them",
-			(unsigned long long)backtest->early_hours);
+			"not judged: %llu hour%s, before which too little was measured",
+			(unsigned long long)backtest->early_hours, wss_plural(backtest->early_hours));
 }
 
 /* Says why predictions, or what they are held against, are absent. */

@@ -149,18 +149,18 @@ void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
 	for (size_t i = 0; i < notes->n_kinds; i++)
 		kind_print(&notes->kinds[i]);
 	if (notes->more_kinds)
-		wss_log(WSS_LOG_INFO, "%zu more guests: based on windows of other kinds",
-			notes->more_kinds);
+		wss_log(WSS_LOG_INFO, "%zu more guest%s: based on windows of other kinds",
+			notes->more_kinds, wss_plural(notes->more_kinds));
 	for (size_t i = 0; i < notes->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s", notes->notes[i]);
 	if (notes->more_notes)
 		wss_log(WSS_LOG_INFO,
-			"%zu more notes are left out: name a guest to see its own",
-			notes->more_notes);
+			"%zu more note%s left out: name a guest to see its own",
+			notes->more_notes, notes->more_notes == 1 ? " is" : "s are");
 	if (terminal && notes->n_improvable)
 		wss_log(WSS_LOG_INFO,
-			"%zu guests could give memory back better: see virt-wss methods --config",
-			notes->n_improvable);
+			"%zu guest%s could return more memory: see virt-wss methods --config",
+			notes->n_improvable, wss_plural(notes->n_improvable));
 	if (!terminal || !notes->step[0])
 		return;
 	wss_size_format(notes->freed_bytes, freed, sizeof(freed));

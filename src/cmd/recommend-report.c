@@ -390,7 +390,7 @@ static const struct wss_column columns[] = {
 	{"cold_24h_low_bytes", NULL, "IDLE-LOW", 8, recommend_get_cold_low,
 	 "Memory that was certainly idle for 24 hours and can be reclaimed, in bytes", false},
 	{"cold_24h_high_bytes", NULL, "IDLE-HIGH", 9, recommend_get_cold_high,
-	 "Memory that was not seen touched in 24 hours, which promises nothing, in bytes", false},
+	 "Memory that was not seen touched in 24 hours, an upper limit only, in bytes", false},
 	{"cold_24h_observed_share", NULL, "OBSERVED", 8, recommend_get_cold_observed,
 	 "Observed share of those 24 hours, 1 = 100%", false},
 	{"cold_watched_seconds", NULL, "WATCHED", 8, recommend_get_cold_watched,

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/window-options.h"
@@ -128,8 +129,8 @@ static void show_progress(const struct wss_session_progress *progress, void *opa
 
 	wss_size_format(progress->touched_bytes, set, sizeof(set));
 	wss_size_format(progress->file_bytes, file, sizeof(file));
-	snprintf(text, sizeof(text), "%llu windows, set %s, file %s",
-		 (unsigned long long)progress->windows, set, file);
+	snprintf(text, sizeof(text), "%llu window%s, set %s, file %s",
+		 (unsigned long long)progress->windows, wss_plural(progress->windows), set, file);
 	wss_progress_say(opaque, text);
 }
 
@@ -145,8 +146,8 @@ static void say_end(const char *path, const struct wss_session_progress *progres
 
 	wss_duration_format(progress->length_ns, length, sizeof(length));
 	wss_size_format(progress->file_bytes, file, sizeof(file));
-	wss_log(WSS_LOG_INFO, "%s: %llu windows in %s, %s%s", path,
-		(unsigned long long)progress->windows, length, file,
+	wss_log(WSS_LOG_INFO, "%s: %llu window%s in %s, %s%s", path,
+		(unsigned long long)progress->windows, wss_plural(progress->windows), length, file,
 		progress->gaps ? "; windows that are not exact are gaps" : "");
 }
 

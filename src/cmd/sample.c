@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
@@ -418,8 +419,8 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 	if (wss_report_close(run->report, &out_err) < 0)
 		return wss_cli_error(&out_err);
 	if (r < 0 && err.code == WSS_ERR_INTERRUPTED && run->history)
-		wss_error_set(&err, err.code, "interrupted: %zu samples have been stored",
-			      run->stored);
+		wss_error_set(&err, err.code, "interrupted: stored %zu sample%s",
+			      run->stored, wss_plural(run->stored));
 	if (r < 0)
 		return wss_cli_error(&err);
 	say_opted_out(run);

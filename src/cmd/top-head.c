@@ -65,7 +65,7 @@ static void head_host(const struct wss_top_settings *settings, const struct wss_
 		       local.tm_min, local.tm_sec);
 	if (view->any && !wss_guests_starting(&view->guests))
 		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, ": %zu guest%s",
-				view->guests.n, view->guests.n == 1 ? "" : "s");
+				view->guests.n, wss_plural(view->guests.n));
 	if (t.measured < view->guests.n)
 		len += snprintf(ret_text + len, WSS_TOP_TEXT_MAX - (size_t)len, ", %zu measured",
 				t.measured);

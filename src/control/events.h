@@ -25,6 +25,7 @@ struct wss_control_move {
 	enum wss_control_verb verb;
 	uint64_t bytes;	    /* size that the balloon then leaves to the guest */
 	const char *reason; /* NULL if it was simply requested */
+	uint64_t from_bytes; /* size before a step; else 0 */
 };
 
 /*

@@ -65,7 +65,7 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 	struct wss_guest *guest = tender->target->guest;
 	uint64_t bytes = due_bytes(tender);
 	const struct wss_control_move move = {guest->config.name, WSS_CONTROL_GAVE_BACK, bytes,
-					      reason};
+					      reason, 0};
 
 	if (!tender->shrunk)
 		return 0;
@@ -186,7 +186,7 @@ bool wss_give_back_has_ended(struct tender *tender)
 void wss_give_back_insist(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
-	const char *reason = tending_is_ending(tending) ? "the controller ends" : tender->end;
+	const char *reason = tending_is_ending(tending) ? "stopped" : tender->end;
 	struct wss_give_back_watch watch = {0};
 
 	while (tender->shrunk) {

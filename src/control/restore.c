@@ -213,7 +213,7 @@ static void restore_conclude(struct restoring *all, const struct wss_journal_ope
 			     const struct outcome *outcome, struct wss_error *err)
 {
 	const struct wss_control_move move = {open->name, WSS_CONTROL_GAVE_BACK,
-					      outcome->given_bytes, NULL};
+					      outcome->given_bytes, NULL, 0};
 	char size[16], text[80];
 
 	all->left_behind = all->left_behind || err->code == WSS_ERR_TIMEOUT;

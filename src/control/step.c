@@ -87,7 +87,7 @@ static int step_take(struct tender *tender, const struct wss_balloon_decision *d
 	const struct wss_control_move move = {
 		guest->config.name,
 		decision->action == WSS_BALLOON_GROW ? WSS_CONTROL_GROWS : WSS_CONTROL_SHRINKS,
-		decision->target_bytes, decision->reason};
+		decision->target_bytes, decision->reason, tender->actual_bytes};
 
 	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
 	    wss_step_check_safeguards(tender, err) < 0)

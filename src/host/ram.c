@@ -266,7 +266,7 @@ static int find_size(const struct vmas *vmas, uint64_t bytes, size_t needed, boo
 			err, WSS_ERR_FAILED,
 			"guest RAM: expected %zu block%s of %llu KiB, but QEMU has "
 			"%zu mappings of that size%s",
-			needed, needed == 1 ? "" : "s", bytes / WSS_KIB, candidates,
+			needed, wss_plural(needed), bytes / WSS_KIB, candidates,
 			candidates > needed ? ", which cannot be told apart" : "");
 	for (size_t i = 0; i < vmas->n; i++)
 		if (vma_ends_block(vmas, i, bytes, flags_known, &first) &&

@@ -131,8 +131,8 @@ void wss_backtest_plot(FILE *f, const char *domain, const struct wss_backtest_mo
 		largest = wss_u64_max(largest, wss_u64_max(moments[i].need_bytes, size));
 		violations += moments[i].need_bytes > size;
 	}
-	snprintf(keys[2].text, sizeof(keys[2].text), "more needed: %llu of %zu hours",
-		 (unsigned long long)violations, n);
+	snprintf(keys[2].text, sizeof(keys[2].text), "more needed: %llu of %zu hour%s",
+		 (unsigned long long)violations, n, wss_plural(n));
 	wss_chart_begin(f, &chart, &frame.box);
 	backtest_axes(f, &frame, largest);
 	draw_gaps(f, &frame, moments, n);

@@ -207,8 +207,8 @@ static void missrate_name_guest(const struct wss_missrate_guest *guest, size_t i
 	wss_duration_format(guest->window_ns, window, sizeof(window));
 	wss_axis_trim(window);
 	snprintf(key->text, sizeof(key->text),
-		 "%s (recommended: %s; %llu windows of %s, %s, %s granularity)", name, size,
-		 (unsigned long long)guest->windows, window, guest->method, granularity);
+		 "%s (recommended: %s; %llu window%s of %s, %s, %s granularity)", name, size,
+		 (unsigned long long)guest->windows, wss_plural(guest->windows), window, guest->method, granularity);
 }
 
 /* Makes the legend and returns the number of its keys. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "base/units.h"
 #include "out/chart.h"
 #include "out/svg.h"
@@ -75,10 +76,11 @@ static void panel_draw_bars(FILE *f, const struct plan_panel *panel)
 static void panel_draw(FILE *f, const struct plan_panel *panel)
 {
 	double y = panel_y(panel, panel->plan->limit);
+	size_t hosts = panel->after ? panel->plan->hosts_after : panel->plan->hosts_before;
 	char text[64];
 
-	snprintf(text, sizeof(text), "%s: %zu hosts in use", panel->after ? "After" : "Before",
-		 panel->after ? panel->plan->hosts_after : panel->plan->hosts_before);
+	snprintf(text, sizeof(text), "%s: %zu host%s in use", panel->after ? "After" : "Before", hosts,
+		 wss_plural(hosts));
 	wss_svg_text(f, panel->box.left, panel->box.top - HEADING_Y, WSS_ANCHOR_START, "value",
 		     text);
 	panel_draw_axis(f, panel);
@@ -127,8 +129,8 @@ void wss_plan_plot(FILE *f, const struct wss_plan_chart *plan)
 	if (plan->risk > 0)
 		snprintf(risk, sizeof(risk), "; risk %.4g %%", plan->risk * 100);
 	snprintf(extra, sizeof(extra),
-		 "%zu hosts, fullest first%s; %zu moves copy %s; no plan needs fewer than %zu",
-		 plan->n, risk, plan->moves, copy, plan->hosts_bound);
+		 "%zu host%s, fullest first%s; %zu move%s of %s; no plan needs fewer than %zu",
+		 plan->n, wss_plural(plan->n), risk, plan->moves, wss_plural(plan->moves), copy, plan->hosts_bound);
 	wss_chart_begin(f, &chart, &before.box);
 	after = before;
 	after.after = true;

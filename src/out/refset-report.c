@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/number.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "out/refset-columns.h"
@@ -187,8 +188,8 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 	fprintf(stream, "%s, recorded%s%s for %s from %s by %s%s\n", name,
 		*recording->host ? " on " : "", recording->host, duration, started,
 		recording->method, report->ended ? "" : "; the recording was not ended");
-	fprintf(stream, "from %s to %s: %llu windows, gaps of %s in all\n\n", from, to,
-		(unsigned long long)report->result->windows, gaps);
+	fprintf(stream, "from %s to %s: %llu window%s, gaps of %s in all\n\n", from, to,
+		(unsigned long long)report->result->windows, wss_plural(report->result->windows), gaps);
 }
 
 /*

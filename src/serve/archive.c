@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "serve/trouble.h"
 #include "store/lock.h"
 
@@ -199,11 +200,11 @@ static void archive_tell(struct wss_archive *archive)
 	if (archive->trouble.on ? !wss_clock_is_due(&archive->tell_ns, TELL_NS) : counts.lost == archive->told_lost)
 		return;
 	if (counts.waiting)
-		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " samples wait, %" PRIu64 " were lost",
-			counts.waiting, counts.lost - archive->told_lost);
+		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " sample%s waiting, %" PRIu64 " lost",
+			counts.waiting, wss_plural(counts.waiting), counts.lost - archive->told_lost);
 	else if (counts.lost != archive->told_lost)
-		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " samples were lost",
-			counts.lost - archive->told_lost);
+		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " sample%s lost",
+			counts.lost - archive->told_lost, wss_plural(counts.lost - archive->told_lost));
 	archive->told_lost = counts.lost;
 }
 

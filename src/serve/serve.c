@@ -340,7 +340,7 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 		measured += guest->measured;
 		refused += guest->state == WSS_WATCHED_REFUSED;
 	}
-	snprintf(ret_text, size, "%zu guests, %zu measured, %zu refused%s%s%s", n, measured, refused,
+	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s", n, wss_plural(n), measured, refused,
 		 serve->facts.connected ? "" : "; no connection to libvirt", held ? "; held: " : "",
 		 held ? held : "");
 }

@@ -23,11 +23,6 @@ static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
 		memmove(cut, cut + 3, strlen(cut + 3) + 1);
 }
 
-static const char *plural_suffix(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 bool wss_advice_kind_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_history_series *series = &advice->series;
@@ -53,11 +48,11 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 		return false;
 	if (degraded)
 		snprintf(first, sizeof(first), "%" PRIu64 " degraded window%s", degraded,
-			 plural_suffix(degraded));
+			 wss_plural(degraded));
 	if (other)
 		snprintf(second, sizeof(second),
 			 "%" PRIu64 " window%s of another method, granularity or length",
-			 other, plural_suffix(other));
+			 other, wss_plural(other));
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "leaves out %s%s%s", first,
 		 degraded && other ? " and " : "", second);
 	return true;
@@ -85,10 +80,10 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 	wss_size_format(sizing->grown_bytes.value, grown, sizeof(grown));
 	snprintf(
 		ret_text, WSS_ADVICE_TEXT_MAX,
-		"the working set still grew at the end of its windows of %s, by %.0f%% with "
-		"each doubling of time: %s %s instead of %s; longer windows show where it ends",
-		window, sizing->growth.per_doubling * 100,
-		sizing->reason == WSS_SIZING_BEYOND ? "sized for" : "that asks for", grown, base);
+		"still growing when the windows of %s ended, by %.0f%% with each doubling of time; %s "
+		"extrapolated to %s%s; longer windows show where it ends",
+		window, sizing->growth.per_doubling * 100, base, grown,
+		sizing->reason == WSS_SIZING_BEYOND ? ", which is the size" : "");
 	return true;
 }
 
@@ -124,13 +119,13 @@ bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 		return true;
 	case WSS_ADVICE_COLD_YOUNG:
 		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
-			 "no memory is known to have been idle for 24 h: it has been watched for %s",
+			 "idle memory is not known yet: watched for %s of the 24 h needed",
 			 age);
 		return true;
 	case WSS_ADVICE_COLD_GAPS:
 		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
-			 "no memory is known to have been idle for 24 h: only %.3g%% of that time "
-			 "was observed; at most %s was idle",
+			 "idle memory is not known: only %.3g%% of the last 24 h was observed; at most %s was "
+			 "idle",
 			 100 * report->ages[WSS_COLD_24H].observed, high);
 		return true;
 	case WSS_ADVICE_COLD_OK:
@@ -138,7 +133,7 @@ bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 	}
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
 		 "%s has been idle for 24 h and can certainly be reclaimed; at most %s may have "
-		 "been idle, which promises nothing",
+		 "been idle (upper limit only)",
 		 low, high);
 	return true;
 }
@@ -174,8 +169,8 @@ static void rule_format(const struct wss_learner_rule *rule, char ret_text[RULE_
 	char percentile[40];
 
 	snprintf(percentile, sizeof(percentile), "%gth percentile", 100 * rule->percentile);
-	snprintf(ret_text, RULE_TEXT_MAX, "the %s of %u measured hours plus %g%%",
-		 rule->percentile < 1 ? percentile : "largest", rule->hours, 100 * rule->margin);
+	snprintf(ret_text, RULE_TEXT_MAX, "the %s of %u measured hour%s plus %g%%",
+		 rule->percentile < 1 ? percentile : "largest", rule->hours, wss_plural(rule->hours), 100 * rule->margin);
 }
 
 #define OTHER_TEXT_MAX 80
@@ -210,8 +205,8 @@ bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_
 	rule_format(&learned->rule, rule);
 	wss_size_format(learned->steady_bytes, size, sizeof(size));
 	other_size_format(learned, other);
-	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "learned from %" PRIu64 " hours: %s, which is %s%s",
-		 learned->hours, rule, size, other);
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "learned from %" PRIu64 " hour%s: %s, which is %s%s",
+		 learned->hours, wss_plural(learned->hours), rule, size, other);
 	return true;
 }
 
@@ -238,8 +233,8 @@ bool wss_advice_risk_text(const struct wss_advice *advice, double risk,
 			 wss_sizing_learned_headroom(&advice->rule, &advice->sizing));
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
 		 "risk of %g%%: %s%s: of %" PRIu64
-		 " held-out hours %" PRIu64 " needed more, with 95%% certainty at most %.2g%%%s%s",
-		 100 * risk, rule, headroom, choice->hours, choice->violations,
+		 " held-out hour%s %" PRIu64 " needed more, with 95%% certainty at most %.2g%%%s%s",
+		 100 * risk, rule, headroom, choice->hours, wss_plural(choice->hours), choice->violations,
 		 100 * choice->bound, choice->met ? "" : "; no rule keeps that risk", other);
 	return true;
 }
@@ -270,10 +265,10 @@ static void windows_format(const struct wss_summary *summary, char *ret_text, si
 
 	wss_age_format((uint64_t)(summary->last - summary->first), age, sizeof(age));
 	snprintf(ret_text, size, "%" PRIu64 " window%s in %s", summary->samples,
-		 plural_suffix(summary->samples), age);
+		 wss_plural(summary->samples), age);
 }
 
-/* Formats the confidence: "low confidence: 12 windows in 1 min, 7 days wanted". */
+/* Formats the confidence: "low confidence: 12 windows in 1 min, needs 7 days". */
 static void trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_summary *summary = &advice->series.summary;
@@ -289,13 +284,13 @@ static void trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE
 	}
 	windows_format(summary, windows, sizeof(windows));
 	if (!is_week)
-		wanted = ", 7 days wanted";
+		wanted = ", needs 7 days";
 	else if (advice->sizing.from_peak)
-		wanted = ", more wanted";
+		wanted = ", needs more";
 	else if (confidence == WSS_CONFIDENCE_LOW)
 		wanted = advice->sizing.growth.known && !advice->sizing.grown_bytes.known
 				 ? ", many of them degraded"
-				 : ", longer ones wanted";
+				 : ", needs longer ones";
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%s confidence: %s%s",
 		 wss_confidence_name(confidence), windows, wanted);
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/worker.h"
 #include "service/measure.h"
 #include "track/residency.h"
@@ -418,7 +419,8 @@ int wss_record(struct wss_target *target, const struct wss_record_options *optio
 				     "no window could be recorded");
 	if (record_cancelled(&record) && options->length_ns)
 		return wss_error_set(err, WSS_ERR_INTERRUPTED,
-				     "interrupted: the %llu windows so far are in %s",
-				     (unsigned long long)ret_progress->windows, options->path);
+				     "interrupted: %llu window%s so far, in %s",
+				     (unsigned long long)ret_progress->windows, wss_plural(ret_progress->windows),
+				     options->path);
 	return 0;
 }

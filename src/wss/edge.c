@@ -91,7 +91,7 @@ static const char *rate_sign(const struct wss_edge_point *point, const struct ba
 		return "its major faults rise";
 	if (exceeds(point->read_bytes_per_s, base->read_bytes_per_s,
 		    noise * WSS_BALLOON_PAGE_BYTES))
-		return "it reads its disks more";
+		return "disk reads rose";
 	return NULL;
 }
 

@@ -30,7 +30,7 @@ table() { # VALUE...
 }
 
 shrunk_or_late() {
-	wait_until "$patience" apply_said 'debug: .*at its floor\|gives all memory back\|grows to' ||
+	wait_until "$patience" apply_said 'debug: .*at its floor\|restored to\|balloon .* -> .*: ' ||
 		diag "not at its floor after $patience s: what follows is of a guest that is still being shrunk"
 }
 
@@ -62,7 +62,7 @@ measure_workload() { # NAME
 		$((before / MiB)) $((after / MiB)) "$((100 * (before - after) / (before - p99))) %" \
 		"$(awk -v a="$(median_of "$lab_run/shrunk")" -v b="$(median_of "$lab_run/full")" \
 			'BEGIN { printf "%.1f %%", 100 * a / b }')" \
-		"$(journal "to_bytes >= original_bytes AND reason <> 'the controller ends'")"
+		"$(journal "to_bytes >= original_bytes AND reason <> 'stopped'")"
 	no_oom "$name"
 }
 

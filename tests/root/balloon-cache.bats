@@ -40,7 +40,7 @@ reads_nothing() {
 	reads_nothing
 	# Page cache that a window does not see is not counted, even if it is in use.
 	apply web1 --minimum 64MiB --headroom 0 --target-loss 90 --window 2s --period 8s
-	wait_until 240 said 'web1: grows to .*: with less memory the guest reads its disks again'
+	wait_until 240 said 'web1: balloon .* -> .*: with less memory the guest reads its disks again'
 	least=$((assigned - $(most_taken web1)))
 	wait_until 60 reads_nothing
 	wait_until 20 said 'web1: with less memory the guest reads its disks again'

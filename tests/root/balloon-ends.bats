@@ -27,7 +27,7 @@ load balloon-functions.sh
 	refute none_left
 	wss balloon --restore
 	[ "$status" = 0 ]
-	[[ $err == *"web1: all memory given back (512 MiB)"* ]]
+	[[ $err == *"web1: restored to 512 MiB"* ]]
 	none_left
 	wait_until 20 taken_is web1 0
 }
@@ -39,7 +39,7 @@ load balloon-functions.sh
 	apply_end
 	[ "$status" = 1 ]
 	said 'web1: the watchdog is gone'
-	said 'web1: gives all memory back (512 MiB)'
+	said 'web1: restored to 512 MiB'
 	none_left
 	wait_until 20 taken_is web1 0
 }

@@ -42,7 +42,7 @@ no_step_within_a_window() {
 	wait_until 120 said 'web1: at its floor'
 	touch_mib web1 192
 	wait_until 20 taken_is web1 0
-	grep -E 'gives all memory back \(512 MiB\): (the guest|the working set)' "$BATS_TEST_TMPDIR/apply"
+	grep -E 'restored to 512 MiB: (the guest|the working set)' "$BATS_TEST_TMPDIR/apply"
 	no_oom web1
 	kill -TERM "$apply_pid" 2>/dev/null || true
 	apply_end

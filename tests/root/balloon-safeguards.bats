@@ -46,10 +46,10 @@ hold_history() {
 	# From then on a window always waits for it.
 	wait_until 60 said 'history .*: cannot write to it: database is locked'
 	said 'web1: put off: history'
-	refute said 'web1: gives all memory back'
+	refute said 'web1: restored to'
 	touch_mib web1 192
 	wait_until 20 taken_is web1 0
-	said 'web1: gives all memory back (512 MiB): the guest'
+	said 'web1: restored to 512 MiB: the guest'
 	exec 9>&-
 	kill -TERM "$apply_pid"
 	apply_end

@@ -137,7 +137,7 @@ refused_for() { # NAME REASON
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "$status" = 143 ]
 	grep -q 'empty: would free .*; the minimum is 25.6 MiB' "$BATS_TEST_TMPDIR/err"
-	refute grep -q 'empty: shrinks' "$BATS_TEST_TMPDIR/err"
+	refute grep -q 'empty: balloon .* -> ' "$BATS_TEST_TMPDIR/err"
 }
 
 # The driver has reported once, when it was loaded, which counts for a minute.
@@ -220,7 +220,7 @@ offered() { # NAME
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "$status" = 1 ]
-	grep -q 'full: shrinks to 48[0-9] MiB' "$BATS_TEST_TMPDIR/err"
+	grep -q 'full: balloon 512 MiB -> 48[0-9] MiB' "$BATS_TEST_TMPDIR/err"
 	grep -q 'does not release memory' "$BATS_TEST_TMPDIR/err"
 	has_steps 'done = 1'
 	none_left
@@ -244,7 +244,7 @@ offered() { # NAME
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "$status" = 143 ]
 	none_left
-	grep -q 'auto: gives all memory back (512 MiB)' "$BATS_TEST_TMPDIR/err"
+	grep -q 'auto: restored to 512 MiB' "$BATS_TEST_TMPDIR/err"
 }
 
 @test "the watchdog gives back what --apply took when that is killed" {
@@ -256,7 +256,7 @@ offered() { # NAME
 	wait $pid || true
 	wait_until 60 none_left
 	cat "$BATS_TEST_TMPDIR/err"
-	grep -q 'auto: all memory given back (512 MiB)' "$BATS_TEST_TMPDIR/err"
+	grep -q 'auto: restored to 512 MiB' "$BATS_TEST_TMPDIR/err"
 	embed_guest_alive auto
 }
 

@@ -41,7 +41,7 @@ idle_base() { # NAME
 	squeeze_end
 	[ "$status" = 0 ]
 	[ "$(field action)" = squeezed ]
-	[[ $(field reason) == "it reads its disks more" ]]
+	[[ $(field reason) == "disk reads rose" ]]
 	[ "$(field from_bytes)" = $((assigned * mib)) ]
 	low=$(field paging_low_bytes)
 	high=$(field paging_high_bytes)
@@ -126,7 +126,7 @@ idle_base() { # NAME
 	squeeze_end
 	[ "$status" = 137 ]
 	wait_until 60 none_left
-	said 'web1: all memory given back (512 MiB)'
+	said 'web1: restored to 512 MiB'
 	wait_until 20 taken_is web1 0
 	no_oom web1
 }

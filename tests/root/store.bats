@@ -70,7 +70,7 @@ intact() {
 	script -qec "$(printf '%q ' "$virt_wss" sample web1 --store --window 1s)" /dev/null \
 		</dev/null >"$BATS_TEST_TMPDIR/terminal"
 	cat "$BATS_TEST_TMPDIR/terminal"
-	grep -E '^virt-wss: web1: .*; low confidence: 1[0-9] windows in [0-9]+ s, 7 days wanted' \
+	grep -E '^virt-wss: web1: .*; low confidence: 1[0-9] windows in [0-9]+ s, needs 7 days' \
 		"$BATS_TEST_TMPDIR/terminal"
 }
 

@@ -267,7 +267,7 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -Fx 'virt-wss: web1, web2: based on windows of 4 s by mmu at 4 KiB granularity' <<<"$err"
 	grep -Fx 'virt-wss: web3: based on windows of 500 ms by mmu at 4 KiB granularity' <<<"$err"
 	grep -Fx 'virt-wss: web1: note: leaves out 1 degraded window and 7 windows of another method, granularity or length' <<<"$err"
-	grep -E '^virt-wss: web3: note: the working set still grew at the end of its windows of 500 ms, by 8[0-9]% with each doubling of time: that asks for 2[0-9]+ MiB instead of 4[0-9.]+ MiB; longer' <<<"$err"
+	grep -E '^virt-wss: web3: note: still growing when the windows of 500 ms ended, by 8[0-9]% with each doubling of time; 4[0-9.]+ MiB extrapolated to 2[0-9]+ MiB; longer' <<<"$err"
 	[ "$(wc -l <<<"$err")" = 4 ]
 	wss recommend web1 --output csv
 	[ "$(field degraded_samples)" = 1 ]
@@ -287,7 +287,7 @@ between() { # VALUE LOW HIGH, in MiB
 	history_of 3 $((300 << 20)) 300 3
 	on_terminal recommend web1
 	# 66 s of windows; 1.2 times 318 MiB.
-	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB -> 39[0-9] MiB would free [0-9.]+ [MG]iB on the host; low confidence: 12 windows in 66 s, 7 days wanted$' <<<"$out"
+	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB -> 39[0-9] MiB would free [0-9.]+ [MG]iB on the host; low confidence: 12 windows in 66 s, needs 7 days$' <<<"$out"
 	on_terminal recommend
 	grep -E '^virt-wss: web2: .* would free .* on the host; high confidence: [0-9]+ windows in 7 d \(2 guests would free .* together\)$' <<<"$out"
 	on_terminal recommend web3
@@ -307,9 +307,9 @@ between() { # VALUE LOW HIGH, in MiB
 	MAKE_HISTORY='-c 90000 -a 3700' history_of 12 $((1000 << 20)) 300 4
 	history_of 12 $((1000 << 20)) 300 5
 	wss recommend
-	grep -Fx 'virt-wss: web1: note: 500 MiB has been idle for 24 h and can certainly be reclaimed; at most 750 MiB may have been idle, which promises nothing' <<<"$err"
-	grep -Fx 'virt-wss: web2: note: no memory is known to have been idle for 24 h: only 75% of that time was observed; at most 750 MiB was idle' <<<"$err"
-	grep -E '^virt-wss: web3: note: no memory is known to have been idle for 24 h: it has been watched for 22 h$' <<<"$err"
+	grep -Fx 'virt-wss: web1: note: 500 MiB has been idle for 24 h and can certainly be reclaimed; at most 750 MiB may have been idle (upper limit only)' <<<"$err"
+	grep -Fx 'virt-wss: web2: note: idle memory is not known: only 75% of the last 24 h was observed; at most 750 MiB was idle' <<<"$err"
+	grep -E '^virt-wss: web3: note: idle memory is not known yet: watched for 22 h of the 24 h needed$' <<<"$err"
 	grep -E '^virt-wss: web4: note: which memory is idle is unknown: serve last reported it 6[12] min ago$' <<<"$err"
 	[[ $err != *"web5: note"* && $err != *"web6: note"* ]]
 	wss recommend web1 web2 web3 web4 web5 web6 --output csv
@@ -805,7 +805,7 @@ assert rows["web3"]["configuration"] == []' "$BATS_TEST_TMPDIR/out"
 	grep -Fx 'virt-wss: web1: note: its memory cannot be reclaimed: no balloon device' <<<"$err"
 	[[ $err != *"web2: note"* ]]
 	on_terminal recommend
-	grep -Fx 'virt-wss: 2 guests could give memory back better: see virt-wss methods --config' <<<"$out"
+	grep -Fx 'virt-wss: 2 guests could return more memory: see virt-wss methods --config' <<<"$out"
 	# Such a guest is not one to shrink.
 	wss recommend --host --output json
 	room_is '

@@ -130,7 +130,7 @@ kill_controller() {
 		--minimum ${floor}MiB
 	random_sleep "$controller_ms"
 	kill_and_wait KILL 60 || problem "kill of the controller: its watchdog has not ended"
-	steps=$(grep -c 'shrinks to' "$embed_root/err")
+	steps=$(grep -c 'balloon .* -> ' "$embed_root/err")
 	whole || problem "kill of the controller: the history is damaged"
 	wait_until 30 has_all_back || problem "kill of the controller: memory is still taken"
 	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 0')" = 0 ] ||
@@ -168,7 +168,7 @@ full_controller() {
 	wait $pid 2>/dev/null
 	# While the disk is full, memory is given back even if that cannot be recorded.
 	wait_until 60 has_all_back || problem "full disk, $signal: memory is still taken"
-	echo "FULL controller said=$(grep -c 'full' "$embed_root/err") steps=$(grep -c 'shrinks to' "$embed_root/err")"
+	echo "FULL controller said=$(grep -c 'full' "$embed_root/err") steps=$(grep -c 'balloon .* -> ' "$embed_root/err")"
 	resize_disk 64m
 	# shellcheck disable=SC2086
 	wait_until 90 all_ended $watchdog || problem "full disk, $signal: the watchdog has not ended"

@@ -229,7 +229,7 @@ static void test_full_disk(void **unused)
 	tend_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(0, 0);
 	assert_int_equal(wss_archive_count(archive).waiting, 8);
-	assert_non_null(strstr(told, "8 samples wait, 0 were lost"));
+	assert_non_null(strstr(told, "8 samples waiting, 0 lost"));
 	for (unsigned i = 0; i < WSS_ARCHIVE_SAMPLES_MAX; i++) {
 		add(1);
 		tend_after(WSS_ARCHIVE_DELAY_NS);
@@ -257,7 +257,7 @@ static void test_end_with_full_disk(void **unused)
 	fill_disk(false);
 	wss_log_set_sink(NULL);
 	assert_counts(0, 3);
-	assert_non_null(strstr(told, "3 samples were lost"));
+	assert_non_null(strstr(told, "3 samples lost"));
 }
 
 /* What the history has of one guest is damaged: the others' samples are stored. */

@@ -105,7 +105,7 @@ static void test_a_known_set(void **unused)
 
 		squeeze(&guest, 20, 64 * MIB);
 		assert_encloses(&edges.paging, (set + 70 + 4) * MIB);
-		assert_string_equal(edges.paging.sign, "it reads its disks more");
+		assert_string_equal(edges.paging.sign, "disk reads rose");
 		assert_encloses(&edges.scanning, (set + 100 + 70 + 4) * MIB);
 		assert_true(edges.scanning.edge_bytes.value > edges.paging.edge_bytes.value);
 		/* The bounds are one step apart. */

@@ -319,7 +319,7 @@ static int record_and_stop(void)
 	pthread_join(stopper, NULL);
 	if (wss_clock_now_ns() - began_ns > WSS_WORKER_CANCEL_NS + 5 * WSS_NS_PER_S)
 		return 2;
-	if (!strstr(err.text, "2 windows so far are in") || guest.closes)
+	if (!strstr(err.text, "2 windows so far, in ") || guest.closes)
 		return 3;
 	/* Lets the thread that was left behind end, so that its stack is not lost. */
 	guest.go_on = true;
