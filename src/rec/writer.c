@@ -24,6 +24,8 @@
 #define REPLACED_MAX 16
 
 struct wss_recwriter {
+	struct wss_newfile file;
+	int replaced; /* the recording of that name, locked until the file has its name; -1: there is none */
 	struct wss_appender appender;
 	char *path;
 	uint8_t data[DATA_BYTES];
@@ -150,33 +152,19 @@ static int write_host(struct wss_recwriter *writer, const char *host, struct wss
 	return append_payload(writer, WSS_FRAME_HOST, WSS_FRAME_OPTIONAL, err);
 }
 
-/*
- * The file gets its name only once it has its header, its host and its lock, so that whoever
- * finds it can read and mark it.
- */
 static int create_file(struct wss_recwriter *writer, const struct wss_recording *recording,
 		       struct wss_error *err)
 {
-	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
-	wss_auto_close_locked int old = -1;
-	int r;
-
 	/* Only the owner may see which pages a guest touches. */
-	if (wss_newfile_make(writer->path, 0600, &file, err) < 0)
+	if (wss_newfile_make(writer->path, 0600, &writer->file, err) < 0 ||
+	    lock_existing(&writer->file.place, &writer->replaced, err) < 0)
 		return -1;
-	r = lock_existing(&file.place, &old, err);
-	if (r < 0)
-		return -1;
-	writer->appender.fd = file.fd;
-	if (wss_append_lock(file.fd, WSS_LOCK_RECORDING, false, err) < 0 ||
-	    write_header(writer, recording, err) < 0 ||
-	    write_host(writer, recording->host, err) < 0 ||
-	    wss_newfile_name(&file, r > 0, err) < 0) {
-		writer->appender.fd = -1;
-		return -1;
-	}
-	wss_steal_fd(&file.fd);
-	return 0;
+	writer->appender.fd = writer->file.fd;
+	return wss_append_lock(writer->file.fd, WSS_LOCK_RECORDING, false, err) < 0 ||
+			       write_header(writer, recording, err) < 0 ||
+			       write_host(writer, recording->host, err) < 0
+		       ? -1
+		       : 0;
 }
 
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
@@ -186,7 +174,8 @@ int wss_recwriter_create(const char *path, const struct wss_recording *recording
 
 	if (!writer)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	writer->appender.fd = -1;
+	writer->file = (struct wss_newfile)WSS_NEWFILE_INIT;
+	writer->replaced = -1;
 	writer->path = strdup(path);
 	if (writer->path ? create_file(writer, recording, err) < 0
 			 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") < 0) {
@@ -194,6 +183,14 @@ int wss_recwriter_create(const char *path, const struct wss_recording *recording
 		return wss_error_prefix(err, "%s", path);
 	}
 	*ret_writer = writer;
+	return 0;
+}
+
+int wss_recwriter_name(struct wss_recwriter *writer, struct wss_error *err)
+{
+	if (wss_newfile_name(&writer->file, writer->replaced >= 0, err) < 0)
+		return wss_error_prefix(err, "%s", writer->path);
+	wss_file_close_locked(&writer->replaced);
 	return 0;
 }
 
@@ -324,8 +321,8 @@ void wss_recwriter_free(struct wss_recwriter *writer)
 		return;
 	if (writer->open)
 		drop_interval(writer, NULL);
-	if (writer->appender.fd >= 0)
-		wss_file_close_locked(&writer->appender.fd);
+	wss_file_close_locked(&writer->replaced);
+	wss_newfile_release(&writer->file);
 	free(writer->path);
 	free(writer);
 }

@@ -25,13 +25,15 @@ struct wss_recwriter;
 int wss_recwriter_check(const char *path, struct wss_error *err);
 
 /*
- * Creates a file with the header, accessible to its owner only, and gives it its name at once.
- * An existing file is replaced only if it is empty or a recording that nobody is writing, and
- * is never written to: WSS_ERR_FAILED, also for symbolic links and other special files;
- * WSS_ERR_BUSY.
+ * Creates a file with the header, accessible to its owner only. It has no name yet: a recording that fails before
+ * wss_recwriter_name() leaves nothing behind. An existing file may be replaced only if it is empty or a recording that
+ * nobody is writing: WSS_ERR_FAILED, also for symbolic links and other special files; WSS_ERR_BUSY.
  */
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
 			 struct wss_recwriter **ret_writer, struct wss_error *err);
+
+/* Gives the file its name, in place of the existing one, which is not written to. WSS_ERR_FAILED. */
+int wss_recwriter_name(struct wss_recwriter *writer, struct wss_error *err);
 
 /*
  * Begins an interval, which must not start before the end of the last one. WSS_ERR_FAILED also

@@ -9,6 +9,7 @@
  */
 #include "service/recording.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -35,6 +36,8 @@
  * the guest is mapped large for most of the time.
  */
 #define CHAIN_REST_NS (10 * WSS_NS_PER_S)
+/* What these windows could not record, those of the next hours would not either. */
+#define FIRST_WINDOWS 3
 /* QEMU's longest dirty-rate calculation, plus some seconds for it to end. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
@@ -66,6 +69,7 @@ struct record {
 	/* A time of wss_clock_now_ns(); UINT64_MAX: when it is cancelled. */
 	uint64_t end_ns;
 	bool said_waiting;
+	char why_not[WSS_MARK_TEXT_MAX]; /* why the last windows are missing, at the end */
 };
 
 void wss_record_options_init(struct wss_record_options *options)
@@ -289,13 +293,21 @@ static void record_tell_progress(const struct record *record)
 	record->events->progress(&progress, record->opaque);
 }
 
+static bool record_is_in_vain(const struct record *record)
+{
+	struct wss_session_progress progress;
+
+	wss_session_progress(record->session, &progress);
+	return !progress.windows && progress.gaps >= FIRST_WINDOWS;
+}
+
 static int record_windows(struct record *record, struct wss_error *err)
 {
 	uint64_t next_ns = wss_clock_now_ns();
 
 	record->begun_ns = next_ns;
 	record_set_end(record, next_ns);
-	while (!record_cancelled(record) && fits_one_more(record)) {
+	while (!record_cancelled(record) && fits_one_more(record) && !record_is_in_vain(record)) {
 		struct wss_error error = WSS_ERROR_INIT;
 		uint64_t now_ns;
 		int r = record_window(record, &error);
@@ -381,8 +393,10 @@ static int record_run(struct record *record, struct wss_error *err)
 static int record_end_session(struct record *record, struct wss_session_progress *ret_progress,
 			      struct wss_error *err)
 {
-	if (record->session)
+	if (record->session) {
 		wss_session_progress(record->session, ret_progress);
+		snprintf(record->why_not, sizeof(record->why_not), "%s", wss_session_why_not(record->session));
+	}
 	wss_pageset_free(record->resident);
 	return wss_session_close(record->session, wss_clock_now_ns(), err);
 }
@@ -416,7 +430,8 @@ int wss_record(struct wss_target *target, const struct wss_record_options *optio
 	if (!ret_progress->windows)
 		return wss_error_set(err, record_cancelled(&record) ? WSS_ERR_INTERRUPTED
 								    : WSS_ERR_FAILED,
-				     "no window could be recorded");
+				     "no window could be recorded%s%s", *record.why_not ? ": " : "",
+				     record.why_not);
 	if (record_cancelled(&record) && options->length_ns)
 		return wss_error_set(err, WSS_ERR_INTERRUPTED,
 				     "interrupted: %llu window%s so far, in %s",

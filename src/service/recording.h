@@ -47,8 +47,8 @@ struct wss_record_events {
  * with the target's deadline; one that hangs ends the recording, and the worker keeps the target.
  * However the recording ends, the file is readable up to the last whole window, and
  * *ret_progress describes its content. Returns 0, or -1 with WSS_ERR_TIMEOUT if a call hangs,
- * WSS_ERR_INTERRUPTED if it was cancelled early or before the first window, WSS_ERR_FAILED if no
- * window could be taken, or the error of opening the window or the session.
+ * WSS_ERR_INTERRUPTED if it was cancelled early or before the first window, WSS_ERR_FAILED if none of the first
+ * windows could be recorded, and then an earlier recording of that name is left as it was, or the error of opening the window or the session.
  */
 int wss_record(struct wss_target *target, const struct wss_record_options *options,
 	       const struct wss_record_events *events, void *opaque,

@@ -11,7 +11,7 @@
 struct wss_session {
 	char *path;
 	struct wss_recording recording;
-	struct wss_recwriter *writer; /* NULL until the first window */
+	struct wss_recwriter *writer; /* NULL until the first window; its file has a name once that is complete */
 	/* Sets of the last window, and of the one that is being added. */
 	struct wss_pageset *touched, *touched_now;
 	struct wss_pageset *written, *written_now;
@@ -118,6 +118,7 @@ static int start_file(struct wss_session *session, const struct wss_session_wind
 
 	session->recording.granularity_bytes = sample_granularity_bytes(window->sample);
 	session->recording.start_boottime_ns = start_ns;
+	session->note[0] = '\0';
 	session->recording.start_realtime_ns =
 		(int64_t)wss_clock_wall_seconds() * (int64_t)WSS_NS_PER_S - (int64_t)ago_ns;
 	return wss_recwriter_create(session->path, &session->recording, &session->writer, err);
@@ -257,6 +258,8 @@ static int write_window(struct wss_session *session, const struct wss_session_wi
 	if (wss_recwriter_begin(session->writer, &interval, err) < 0 ||
 	    write_changes(session, window, written, err) < 0)
 		return -1;
+	if (!session->progress.windows && wss_recwriter_name(session->writer, err) < 0)
+		return -1;
 	session->last_end_ns = end_ns;
 	session->progress.windows++;
 	session->progress.touched_bytes = wss_pageset_count(session->touched) << WSS_PAGE_SHIFT;
@@ -268,24 +271,31 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
 {
 	uint64_t end_ns;
 
+	if (!window->pages.touched.known && !session->note[0])
+		wss_session_note(session, window->sample->n_notes
+						  ? window->sample->notes[0]
+						  : "the touched pages are not known exactly");
+	if (!window->pages.touched.known)
+		session->progress.gaps++;
+	if (!session->writer && !window->pages.touched.known)
+		return 0;
 	if (!session->writer && start_file(session, window, err) < 0)
 		return -1;
 	end_ns = window->end_ns - session->recording.start_boottime_ns;
 	if (write_gap(session, window->start_ns - session->recording.start_boottime_ns, err) < 0)
 		return -1;
-	if (window->pages.touched.known)
-		return write_window(session, window, end_ns, err);
-	session->progress.gaps++;
-	if (!session->note[0])
-		wss_session_note(session, window->sample->n_notes
-						  ? window->sample->notes[0]
-						  : "the touched pages are not known exactly");
-	return write_gap(session, end_ns, err);
+	return window->pages.touched.known ? write_window(session, window, end_ns, err)
+					   : write_gap(session, end_ns, err);
 }
 
 void wss_session_note(struct wss_session *session, const char *text)
 {
 	snprintf(session->note, sizeof(session->note), "%.*s", WSS_MARK_TEXT_MAX - 1, text);
+}
+
+const char *wss_session_why_not(const struct wss_session *session)
+{
+	return session->note;
 }
 
 void wss_session_progress(const struct wss_session *session,
@@ -311,7 +321,9 @@ int wss_session_close(struct wss_session *session, uint64_t now_ns, struct wss_e
 		if (session->note[0])
 			r = write_gap(session, end_ns, err);
 		session->writer = NULL;
-		if (wss_recwriter_finish(writer, end_ns, r < 0 ? NULL : err) < 0)
+		if (!session->progress.windows)
+			wss_recwriter_free(writer);
+		else if (wss_recwriter_finish(writer, end_ns, r < 0 ? NULL : err) < 0)
 			r = -1;
 	}
 	session_free(session);

@@ -24,7 +24,7 @@ struct wss_session_window {
 struct wss_session;
 
 /*
- * Prepares a recording of an attached guest to path; the first window creates the file. method
+ * Prepares a recording of an attached guest to path. method
  * is the method's name; interval_ns and window_ns are as requested. WSS_ERR_UNSUPPORTED if the
  * guest-physical layout of the RAM is unknown, and the errors of wss_recwriter_check().
  */
@@ -38,7 +38,10 @@ void wss_session_set_host(struct wss_session *session, const char *host);
 /* Returns the recording's header and memory map. */
 const struct wss_recording *wss_session_recording(const struct wss_session *session);
 
-/* Adds a window, and a gap before it if it does not begin at the end of the last one. */
+/*
+ * Adds a window, and a gap before it if it does not begin at the end of the last one. The first complete window
+ * creates the file, or replaces an earlier recording; until then, and if that fails, there is none.
+ */
 int wss_session_add(struct wss_session *session, const struct wss_session_window *window,
 		    struct wss_error *err);
 
@@ -47,9 +50,12 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
  */
 void wss_session_note(struct wss_session *session, const char *text);
 
+/* Returns that reason, "" if no window is missing since the last one. Valid until the next call. */
+const char *wss_session_why_not(const struct wss_session *session);
+
 struct wss_session_progress {
 	uint64_t windows;
-	uint64_t gaps;		/* number of lost windows: recorded as gaps */
+	uint64_t gaps;		/* number of lost windows: recorded as gaps, unless before the first window */
 	uint64_t touched_bytes; /* in the last window */
 	uint64_t file_bytes;
 	uint64_t length_ns;

@@ -195,6 +195,7 @@ static void write_recording(const char *path, unsigned windows, uint64_t high_by
 	after = wss_pageset_new(pages);
 	must(before && after ? 0 : -1);
 	must(wss_recwriter_create(path, &recording, &writer, NULL));
+	must(wss_recwriter_name(writer, NULL));
 	for (uint64_t i = 0; i < windows; i++) {
 		add_window(writer, &recording, i, before, after);
 		if (i % 3 == 2)

@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		if (!*sets[i])
 			return 1;
 	}
-	if (wss_recwriter_create(options.path, &recording, &writer, &err) < 0)
+	if (wss_recwriter_create(options.path, &recording, &writer, &err) < 0 || wss_recwriter_name(writer, &err) < 0)
 		die(&err);
 	record(&options, writer);
 	if (options.hold) {

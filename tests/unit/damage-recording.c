@@ -126,6 +126,7 @@ static size_t make(uint8_t *data)
 
 	close(mkstemp(path));
 	must(wss_recwriter_create(path, &recording, &writer, NULL));
+	must(wss_recwriter_name(writer, NULL));
 	for (uint64_t i = 0; i < 24; i++) {
 		struct wss_interval interval = { .start_ns = i * 1000000000,
 						 .end_ns = (i + 1) * 1000000000,

@@ -61,7 +61,7 @@ static struct wss_recwriter *create(void)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recwriter *writer;
 
-	if (wss_recwriter_create(path, &recording, &writer, &err) < 0)
+	if (wss_recwriter_create(path, &recording, &writer, &err) < 0 || wss_recwriter_name(writer, &err) < 0)
 		fail_msg("%s", err.text);
 	return writer;
 }

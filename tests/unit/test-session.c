@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include <sys/resource.h>
+
 #include "base/clock.h"
 #include "service/session.h"
 #include "rec/reader.h"
@@ -197,6 +199,67 @@ static void test_windows(void **state)
 	unlink(path);
 }
 
+static void session_add_second(struct wss_session *session, bool known, int expected)
+{
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_session_window window = { .start_ns = now_ns, .end_ns = now_ns + SECOND, .sample = &sample };
+
+	if (known)
+		window.pages.touched = wss_pages_of_bits(touched, BITS / 64);
+	now_ns += SECOND;
+	assert_int_equal(wss_session_add(session, &window, NULL), expected);
+}
+
+/* A recording that gets no window, or whose first one does not fit the disk, leaves the earlier one as it is. */
+static void test_a_good_recording_stays(void **state)
+{
+	char path[] = "/tmp/wss-test-session.XXXXXX";
+	const struct rlimit none = { 600, RLIM_INFINITY };
+	struct rlimit limit;
+	struct wss_session *session;
+	struct stat good, st;
+	int fd = mkstemp(path);
+
+	(void)state;
+	close(fd);
+	assert_int_equal(wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, NULL), 0);
+	session_add_second(session, true, 0);
+	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
+	assert_int_equal(stat(path, &good), 0);
+	assert_true(good.st_size > 0);
+
+	assert_int_equal(wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		session_add_second(session, false, 0);
+	assert_string_equal(wss_session_why_not(session), "the touched pages are not known exactly");
+	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_ino, good.st_ino);
+
+	/* Room for the header, and not for the window. */
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	for (uint64_t at = 0; at < 512 * MIB; at += 8192)
+		set_bits(touched, 4 * GIB + at, 4096, true);
+	assert_int_equal(wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, NULL), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	session_add_second(session, true, -1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	wss_session_close(session, now_ns, NULL);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_ino, good.st_ino);
+
+	/* The windows that were lost before the first one are no gap of the recording. */
+	assert_int_equal(wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, NULL), 0);
+	session_add_second(session, false, 0);
+	session_add_second(session, true, 0);
+	assert_string_equal(wss_session_why_not(session), "");
+	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_not_equal(st.st_ino, good.st_ino);
+	unlink(path);
+}
+
 /* Without a window there is no file. */
 static void test_nothing(void **state)
 {
@@ -217,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_regions),
 		TEST(test_windows),
+		TEST(test_a_good_recording_stays),
 		TEST(test_nothing),
 	};
 
