@@ -240,15 +240,14 @@ static void days_add(struct wss_learner *learner, time_t start, uint64_t bytes)
 }
 
 /*
- * Returns the growth of the set as a share a day: if at least five whole days were measured
- * and each of the last four days' largest sets was larger than the day's before, the smallest
- * of those steps, which noise rarely imitates.
+ * Returns the growth of the set as a share a day: if each of the last four whole days' largest sets was larger than
+ * the day's before, which takes five days, the smallest of those four steps, which noise rarely imitates.
  */
 static double growth_find(const struct wss_learner *learner)
 {
 	double least = INFINITY;
 
-	for (size_t i = TREND_DAYS - 3; i < TREND_DAYS; i++) {
+	for (size_t i = TREND_DAYS - 4; i < TREND_DAYS; i++) {
 		double before = (double)learner->days[i - 1], after = (double)learner->days[i];
 
 		if (before <= 0 || after <= before)

@@ -193,6 +193,26 @@ static void test_growth(void **unused)
 	assert_true(learned.target_bytes < history[14 * 24 - 1].need_bytes * 11 / 10);
 }
 
+/* The largest hours rise into each of the last whole days, and the day that has just begun is not one of them. */
+static double growth_after_rises(int rises)
+{
+	const int days = 14;
+
+	history_level(100 * MIB);
+	for (int i = 0; i < HOURS; i++)
+		if (i / 24 >= days - rises)
+			history[i].need_bytes += (uint64_t)(i / 24 - (days - rises) + 1) * 5 * MIB;
+	return learn((size_t)days * 24 + 1).growth;
+}
+
+static void test_growth_needs_four_rises(void **unused)
+{
+	(void)unused;
+	assert_true(growth_after_rises(3) == 0);
+	assert_true(growth_after_rises(4) > 0.04);
+	assert_true(growth_after_rises(5) > 0.03);
+}
+
 /* After each pause the first hour needs more: that is expected after the next pause, not else.
  */
 static void test_boot(void **unused)
@@ -320,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_figures),	   cmocka_unit_test(test_no_foresight),
 		cmocka_unit_test(test_early),	   cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_percentile), cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_growth_needs_four_rises),
 		cmocka_unit_test(test_risk),	   cmocka_unit_test(test_unmeasured),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_boot),	   cmocka_unit_test(test_seldom),
