@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "base/clock.h"
@@ -14,6 +17,7 @@
 /* Texts are formatted as long as this, and then shortened. */
 #define LONGEST 4096
 #define NAME_MAX_BYTES 256
+#define UUID_BYTES 37
 
 static enum wss_log_level log_level = WSS_LOG_INFO;
 
@@ -110,6 +114,100 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 	log_print(level, text);
 }
 
+/* --- about guests --- */
+
+/*
+ * A guest can cause messages as often as it likes, by resetting itself for instance. So many about each are logged in
+ * a minute, the one that says how many others there were included.
+ */
+#define GUEST_MESSAGES 6
+#define GUEST_PERIOD_NS (60 * WSS_NS_PER_S)
+
+struct quota {
+	char name[NAME_MAX_BYTES], uuid[UUID_BYTES];
+	uint64_t since_ns;
+	unsigned logged, left_out;
+};
+
+static pthread_mutex_t quotas_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct quota *quotas; /* under the lock, as what follows */
+static size_t n_quotas;
+
+static bool quota_is_over(const struct quota *quota)
+{
+	return wss_clock_now_ns() - quota->since_ns >= GUEST_PERIOD_NS;
+}
+
+/* NULL: out of memory. */
+static struct quota *quota_find(const char *name, const char *uuid)
+{
+	struct quota *unused = NULL, *more;
+
+	for (size_t i = 0; i < n_quotas; i++) {
+		struct quota *quota = &quotas[i];
+
+		if (!strcmp(quota->uuid, uuid) && !strcmp(quota->name, name))
+			return quota;
+		if (!quota->left_out && quota_is_over(quota))
+			unused = quota;
+	}
+	if (!unused) {
+		more = reallocarray(quotas, n_quotas + 1, sizeof(*quotas));
+		if (!more)
+			return NULL;
+		quotas = more;
+		unused = &quotas[n_quotas++];
+	}
+	*unused = (struct quota){ .since_ns = wss_clock_now_ns() };
+	snprintf(unused->name, sizeof(unused->name), "%s", name);
+	snprintf(unused->uuid, sizeof(unused->uuid), "%s", uuid);
+	return unused;
+}
+
+/* Whether another message about the guest is logged; one that is not is counted. */
+static bool quota_take(const char *name, const char *uuid)
+{
+	struct quota *quota;
+	bool allowed = true;
+
+	pthread_mutex_lock(&quotas_lock);
+	quota = quota_find(name, uuid);
+	if (quota && !quota->left_out && quota_is_over(quota))
+		*quota = (struct quota){ .since_ns = wss_clock_now_ns() };
+	if (quota) {
+		allowed = quota->logged < GUEST_MESSAGES;
+		quota->logged += allowed;
+		quota->left_out += !allowed;
+	}
+	pthread_mutex_unlock(&quotas_lock);
+	return allowed;
+}
+
+static void guest_print(enum wss_log_level level, const char *name, const char *uuid, const char *text)
+{
+	if (log_sink || !log_to_journal || !wss_journal_send(log_priority(level), text, name, uuid))
+		log_print(level, text);
+}
+
+void wss_log_guests_left_out(void)
+{
+	pthread_mutex_lock(&quotas_lock);
+	for (size_t i = 0; i < n_quotas; i++) {
+		struct quota *quota = &quotas[i];
+		char text[TEXT_MAX];
+
+		if (!quota->left_out || !quota_is_over(quota))
+			continue;
+		snprintf(text, sizeof(text), "%s: %u more %s about it in a minute left out", quota->name, quota->left_out,
+			 quota->left_out == 1 ? "message" : "messages");
+		guest_print(WSS_LOG_INFO, quota->name, quota->uuid, text);
+		quota->since_ns = wss_clock_now_ns();
+		quota->logged = 1;
+		quota->left_out = 0;
+	}
+	pthread_mutex_unlock(&quotas_lock);
+}
+
 void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid, const char *fmt,
 		   ...)
 {
@@ -126,7 +224,8 @@ void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid,
 	vsnprintf(text + len, sizeof(text) - (size_t)len, fmt, ap);
 	va_end(ap);
 	wss_text_sanitize(text);
-	if (log_sink || !log_to_journal ||
-	    !wss_journal_send(log_priority(level), text, safe, uuid))
-		log_print(level, text);
+	wss_log_guests_left_out();
+	/* Whoever wants to debug wants all of them. */
+	if (level == WSS_LOG_DEBUG || quota_take(safe, uuid))
+		guest_print(level, safe, uuid, text);
 }

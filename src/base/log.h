@@ -39,10 +39,14 @@ void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((form
 
 /*
  * Logs a message about a guest: its name comes before the text. The journal gets the name and the UUID (may be "")
- * as fields, too: "journalctl DOMAIN_NAME=web1".
+ * as fields, too: "journalctl DOMAIN_NAME=web1". At most six in a minute are logged about a guest, which may cause
+ * them as often as it likes; others, but debug messages, are counted.
  */
 void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid, const char *fmt,
 		   ...) __attribute__((format(printf, 4, 5)));
+
+/* Logs how many messages about guests were left out, once a minute. A service calls this again and again. */
+void wss_log_guests_left_out(void);
 
 #define wss_debug(...) wss_log(WSS_LOG_DEBUG, __VA_ARGS__)
 #define wss_warn(...) wss_log(WSS_LOG_WARNING, __VA_ARGS__)

@@ -77,7 +77,7 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 	(void)last;
 	if (!wss_sample_measured(sample)) {
 		if (!wss_stop_requested())
-			wss_warn("%s: %s", sample->domain, sample->error.text);
+			wss_log_guest(WSS_LOG_WARNING, sample->domain, tender->uuid, "%s", sample->error.text);
 		return;
 	}
 	/* Before writing to the history, which may take some time. */
@@ -90,11 +90,11 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 	r = wss_history_add(tending->history.history, sample, &err);
 	wss_shared_history_unlock(&tending->history);
 	if (r < 0)
-		wss_warn("%s: %s", target->name, err.text);
+		wss_log_guest(WSS_LOG_WARNING, target->name, tender->uuid, "%s", err.text);
 	wss_error_clear(&err);
 	/* Even if the sample could not be stored, because the policy may have changed. */
 	if (wss_tender_read_need(tender, &target->policy, sample, &err) < 0)
-		wss_warn("%s: %s", target->name, err.text);
+		wss_log_guest(WSS_LOG_WARNING, target->name, tender->uuid, "%s", err.text);
 }
 
 /* Uses a guest object of its own, because the looking thread goes on using the other. */
@@ -109,7 +109,7 @@ static void tender_measure_guest(struct tender *tender)
 						   WSS_TARGET_DEADLINE_NS, NULL, &err);
 
 	if (!target) {
-		wss_warn("%s: %s", tender->name, err.text);
+		wss_log_guest(WSS_LOG_WARNING, tender->name, tender->uuid, "%s", err.text);
 		return;
 	}
 	wss_measure_options_init(&measure, options->window_ns);
@@ -121,7 +121,7 @@ static void tender_measure_guest(struct tender *tender)
 		wss_measure_run(target, &measure, NULL, keep_sample,
 				&(struct measuring){tender, target});
 	} else {
-		wss_warn("%s: %s", tender->name, target->error.text);
+		wss_log_guest(WSS_LOG_WARNING, tender->name, tender->uuid, "%s", target->error.text);
 		tending_lock(tending);
 		tender->opted_out = target->policy.opt_out;
 		tending_unlock(tending);

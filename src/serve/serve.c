@@ -357,6 +357,7 @@ static void tend_manager(struct serve *serve)
 		wss_notify_ready(&serve->notify);
 	if (!wss_clock_is_due(&serve->status_ns, STATUS_NS))
 		return;
+	wss_log_guests_left_out();
 	status_format(serve, status, sizeof(status));
 	wss_notify_status(&serve->notify, status);
 }

@@ -580,6 +580,45 @@ static void test_log_sink(void **unused)
 	assert_int_equal(logged.messages, 1);
 }
 
+static uint64_t log_now_ns;
+
+static uint64_t log_clock(void *unused)
+{
+	(void)unused;
+	return log_now_ns;
+}
+
+/* A guest that resets itself eight times a second for ten minutes. Another one is logged all the same. */
+static void test_log_of_a_noisy_guest(void **unused)
+{
+	static const struct wss_clock_source source = { .now_ns = log_clock };
+	unsigned minute, most = 0;
+
+	(void)unused;
+	log_now_ns = 1000 * WSS_NS_PER_S;
+	wss_clock_inject(&source);
+	wss_log_set_sink(log_keep);
+	for (minute = 0; minute < 10; minute++) {
+		logged.messages = 0;
+		for (unsigned i = 0; i < 480; i++, log_now_ns += WSS_NS_PER_S / 8)
+			wss_log_guest(i % 2 ? WSS_LOG_INFO : WSS_LOG_WARNING, "web1", UUID_A, "has rebooted");
+		most = logged.messages > most ? logged.messages : most;
+	}
+	assert_int_equal(most, 6);
+	logged.messages = 0;
+	/* Those of its last minute are counted, too, though it is quiet now. */
+	wss_log_guests_left_out();
+	assert_string_equal(logged.text, "web1: 475 more messages about it in a minute left out");
+	wss_log_guest(WSS_LOG_INFO, "web2", UUID_B, "has rebooted");
+	assert_string_equal(logged.text, "web2: has rebooted");
+	assert_int_equal(logged.messages, 2);
+	log_now_ns += 60 * WSS_NS_PER_S;
+	wss_log_guests_left_out();
+	assert_int_equal(logged.messages, 2);
+	wss_log_set_sink(NULL);
+	wss_clock_inject(NULL);
+}
+
 /* A child has no descriptor but the one for its result and standard error, whatever its parent has open. */
 static void count_descriptors(void *result)
 {
@@ -621,6 +660,7 @@ int main(void)
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_cleanup),
 		cmocka_unit_test(test_log_sink),
+		cmocka_unit_test(test_log_of_a_noisy_guest),
 		cmocka_unit_test(test_child_descriptors),
 	};
 

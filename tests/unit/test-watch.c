@@ -3,6 +3,7 @@
 #include "invented.h"
 
 #include "base/cancel.h"
+#include "base/log.h"
 #include "service/watch.h"
 
 #define PERIOD_NS (100 * MS)
@@ -721,6 +722,31 @@ static void test_a_reboot_holds_whatever_is_under_way(void **unused)
 	end();
 }
 
+static unsigned told_of_reboots;
+
+static void count_reboots(enum wss_log_level level, const char *text)
+{
+	(void)level;
+	told_of_reboots += strstr(text, "has rebooted") != NULL;
+}
+
+/* A guest can reset itself as often as it likes, but not fill the log of the host with that. */
+static void test_reboots_without_end_do_not_fill_the_log(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	begin();
+	wss_log_set_sink(count_reboots);
+	STEP_UNTIL(watched(0));
+	for (unsigned i = 0; i < 30; i++) {
+		reboot_guest(0);
+		step_for(10 * MS);
+	}
+	wss_log_set_sink(NULL);
+	assert_in_range(told_of_reboots, 1, 6);
+	end();
+}
+
 /* --- ages --- */
 
 /* 64 MiB without the VGA window. */
@@ -1311,6 +1337,7 @@ int main(void)
 		cmocka_unit_test(test_begins_anew_with_another_process),
 		cmocka_unit_test(test_begins_anew_after_a_reboot),
 		cmocka_unit_test(test_a_reboot_holds_whatever_is_under_way),
+		cmocka_unit_test(test_reboots_without_end_do_not_fill_the_log),
 		cmocka_unit_test(test_continuous),
 		cmocka_unit_test(test_no_call_between_two_windows),
 		cmocka_unit_test(test_single_windows_have_no_low_bound),
