@@ -33,7 +33,9 @@ struct wss_service_facts {
 	uint64_t since_ns;	/* when the service started, wss_clock_now_ns() */
 	bool connected;		/* to libvirt */
 	struct wss_archive_counts samples; /* for the history since the start */
-	uint64_t http_starts;	 /* of the process that speaks HTTP; 0: there is none */
+	bool http;		 /* HTTP is to be served */
+	bool http_up;		 /* it is */
+	uint64_t http_starts;	 /* of the process that speaks it */
 };
 
 /*

@@ -43,6 +43,8 @@ struct wss_http {
 	int pages;   /* the newest; -1: none yet, as for the book */
 	int book;
 	bool taking; /* pages are on their way */
+	bool serves; /* it has taken pages since it was started */
+	char why_not[128]; /* it could not be started, or ended; "": neither since it last served */
 	uint64_t sent_ns, started_ns;
 	uint64_t start_ns; /* when it may be started */
 	uint64_t mend_ns;  /* when listeners that are missing are tried again */
@@ -229,6 +231,13 @@ static void child_send_pages(struct wss_http *http)
 	http->sent_ns = wss_clock_now_ns();
 }
 
+/* Keeps errno as the reason. */
+static void child_start_failed(struct wss_http *http)
+{
+	snprintf(http->why_not, sizeof(http->why_not), "its process cannot be started: %s", strerror(errno));
+	wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
+}
+
 static void child_start(struct wss_http *http)
 {
 	int fds[2], pidfd;
@@ -236,16 +245,19 @@ static void child_start(struct wss_http *http)
 	http->started_ns = wss_clock_now_ns();
 	http->start_ns = http->started_ns + PAUSE_MAX_NS;
 	listeners_mend(http, http->starts > 0);
-	if (!listeners_count(http))
+	if (!listeners_count(http)) {
+		snprintf(http->why_not, sizeof(http->why_not), "it can listen nowhere");
 		return;
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
-		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
+		child_start_failed(http);
 		return;
 	}
 	pidfd = child_fork(http, fds[1]);
+	if (pidfd < 0)
+		child_start_failed(http);
 	close(fds[1]);
 	if (pidfd < 0) {
-		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
 		close(fds[0]);
 		return;
 	}
@@ -263,8 +275,11 @@ static void child_hear(struct wss_http *http)
 {
 	char byte;
 
-	for (int i = 0; i < ANSWERS_MAX && recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1; i++)
+	for (int i = 0; i < ANSWERS_MAX && recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1; i++) {
 		http->taking = false;
+		http->serves = true;
+		http->why_not[0] = '\0';
+	}
 	if (http->taking && wss_clock_now_ns() - http->sent_ns > TAKE_NS) {
 		wss_warn("the HTTP process has not taken its pages for 30 s: starting it "
 			 "again");
@@ -290,6 +305,7 @@ static void child_reap(struct wss_http *http, siginfo_t *ret_how)
 static void child_died(struct wss_http *http)
 {
 	uint64_t now_ns = wss_clock_now_ns();
+	char text[32] = "";
 	siginfo_t how;
 
 	if (now_ns - http->started_ns >= LIVED_NS)
@@ -298,13 +314,13 @@ static void child_died(struct wss_http *http)
 		http->pause_ns = wss_u64_min(wss_u64_max(2 * http->pause_ns, PAUSE_MIN_NS),
 					     PAUSE_MAX_NS);
 	http->start_ns = now_ns + http->pause_ns;
-	http->taking = false;
+	http->taking = http->serves = false;
 	child_reap(http, &how);
 	if (how.si_code)
-		wss_warn("the HTTP process ended (%s %d): starting it again",
-			 how.si_code == CLD_EXITED ? "exit status" : "signal", how.si_status);
-	else
-		wss_warn("the HTTP process ended: starting it again");
+		snprintf(text, sizeof(text), " (%s %d)", how.si_code == CLD_EXITED ? "exit status" : "signal",
+			 how.si_status);
+	snprintf(http->why_not, sizeof(http->why_not), "its process ended%s", text);
+	wss_warn("the HTTP process ended%s: starting it again", text);
 }
 
 void wss_http_tend(struct wss_http *http)
@@ -352,7 +368,12 @@ uint64_t wss_http_starts(const struct wss_http *http)
 
 bool wss_http_runs(const struct wss_http *http)
 {
-	return http->pidfd >= 0;
+	return http->pidfd >= 0 && http->serves;
+}
+
+const char *wss_http_why_not(const struct wss_http *http)
+{
+	return !wss_http_runs(http) && http->why_not[0] ? http->why_not : NULL;
 }
 
 void wss_http_free(struct wss_http *http)

@@ -59,9 +59,12 @@ void wss_http_publish(struct wss_http *http, int fd);
  */
 void wss_http_set_book(struct wss_http *http, int fd);
 
-/* Returns how often the process was started, and whether it runs. */
+/* Returns how often the process was started, and whether it runs and has taken pages. */
 uint64_t wss_http_starts(const struct wss_http *http);
 bool wss_http_runs(const struct wss_http *http);
+
+/* Why HTTP is not served: what went wrong since it last was. NULL: nothing did, or it is. Valid until the next wss_http_tend(). */
+const char *wss_http_why_not(const struct wss_http *http);
 
 /* Ends the process, and stops listening. Takes NULL. */
 void wss_http_free(struct wss_http *http);

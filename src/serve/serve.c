@@ -197,12 +197,15 @@ static void tend_metrics(struct serve *serve)
 static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error *err)
 {
 	wss_auto_http_draft struct wss_http_draft draft = WSS_HTTP_DRAFT_INIT;
+	struct wss_service_facts facts = serve->facts;
 
+	/* As it is for whoever reads the pages. */
+	facts.http_up = true;
 	if (wss_http_draft_begin(&draft, err) < 0)
 		return -1;
-	wss_metrics_write(draft.stream, WSS_METRICS_PROMETHEUS, serve->watch, &serve->facts);
+	wss_metrics_write(draft.stream, WSS_METRICS_PROMETHEUS, serve->watch, &facts);
 	wss_http_draft_page(&draft, WSS_HTTP_PROMETHEUS);
-	wss_metrics_write(draft.stream, WSS_METRICS_OPENMETRICS, serve->watch, &serve->facts);
+	wss_metrics_write(draft.stream, WSS_METRICS_OPENMETRICS, serve->watch, &facts);
 	wss_http_draft_page(&draft, WSS_HTTP_OPENMETRICS);
 	wss_guests_page_write(draft.stream, serve->watch, &serve->facts);
 	wss_http_draft_page(&draft, WSS_HTTP_GUESTS);
@@ -235,6 +238,8 @@ static void tend_http(struct serve *serve)
 	if (!serve->http)
 		return;
 	wss_http_tend(serve->http);
+	serve->facts.http = true;
+	serve->facts.http_up = wss_http_runs(serve->http);
 	serve->facts.http_starts = wss_http_starts(serve->http);
 	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
 		return;
@@ -333,6 +338,7 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 {
 	size_t n = wss_watch_count(serve->watch), measured = 0, refused = 0;
 	const char *held = wss_watch_held(serve->watch);
+	const char *no_http = serve->http ? wss_http_why_not(serve->http) : NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct wss_watched *guest = wss_watch_guest(serve->watch, i);
@@ -340,9 +346,10 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 		measured += guest->measured;
 		refused += guest->state == WSS_WATCHED_REFUSED;
 	}
-	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s", n, wss_plural(n), measured, refused,
-		 serve->facts.connected ? "" : "; no connection to libvirt", held ? "; held: " : "",
-		 held ? held : "");
+	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s%s%s", n,
+		 wss_plural(n), measured, refused,
+		 serve->facts.connected ? "" : "; no connection to libvirt", no_http ? "; HTTP does not run: " : "",
+		 no_http ? no_http : "", held ? "; held: " : "", held ? held : "");
 }
 
 /* After a step of the watch, whose end is what the watchdog waits for. */

@@ -126,6 +126,7 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 		NUMBER("waiting_samples", "Samples that wait until they can be stored");
 	static const struct wss_metric failures =
 		COUNTER("store_failures", NULL, "Samples that were lost because they could not be stored");
+	static const struct wss_metric http_up = NUMBER("http_up", "Whether HTTP is served, 1 or 0");
 	static const struct wss_metric starts =
 		COUNTER("http_starts", NULL, "Starts of the process that serves HTTP");
 	static const struct wss_metric written =
@@ -142,8 +143,10 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 	put_one(metrics, &stored, (double)facts->samples.stored);
 	put_one(metrics, &waiting, (double)facts->samples.waiting);
 	put_one(metrics, &failures, (double)facts->samples.lost);
-	if (facts->http_starts)
+	if (facts->http) {
+		put_one(metrics, &http_up, facts->http_up);
 		put_one(metrics, &starts, (double)facts->http_starts);
+	}
 	write_process(metrics);
 	write_budget(metrics, watch, facts->options);
 	if (wss_watch_listed(watch))

@@ -45,12 +45,29 @@ more_than() { # NUMBER LINE
 	[ "$(count "$2")" -gt "$1" ]
 }
 
+# Killed again and again it is started after growing pauses.
+@test "it tells why HTTP is not served, and the textfile has it, too" {
+	local metric='virt_wss_http_up'
+	begin --listen unix:socket --textfile metrics.prom
+	wait_until 30 grep -qx "$metric 1" metrics.prom
+	for _ in 1 2 3 4; do
+		wait_until 30 pgrep -P "$pid"
+		kill -KILL "$(pgrep -P "$pid")"
+		wait_until 30 eval '! pgrep -P "$pid"'
+	done
+	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused; HTTP does not run: its process ended \(signal 9\)'
+	wait_until 30 grep -qx "$metric 0" metrics.prom
+	wait_until 60 grep -qx "$metric 1" metrics.prom
+	[ "$(awk '$1 == "virt_wss_http_starts_total" { print ($2 >= 5) }' metrics.prom)" = 1 ]
+	wait_until 30 eval 'tail -n 1 told | grep -qxE "STATUS=1 guest, [01] measured, 0 refused"'
+}
+
 @test "it is ready once guests were listed, and tells its state" {
 	begin --hold-file hold
 	wait_until 30 told READY=1
-	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused'
+	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused'
 	touch hold
-	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused; held: hold exists'
+	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused; held: hold exists'
 	kill -TERM "$pid"
 	wait "$pid" || true
 	pid=''
@@ -79,7 +96,7 @@ more_than() { # NUMBER LINE
 	wait_until 30 grep -qs '^virt_wss_guests{state="[a-z ]*"} 1' metrics
 	kill -CONT "$listens"
 	wait_until 30 told READY=1
-	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused'
+	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused'
 	[ "$(count READY=1)" = 1 ]
 }
 

@@ -375,6 +375,8 @@ static char *page_of(enum wss_metrics_form form, enum wss_metrics_level level)
 						 .level = level,
 						 .advisor = advisor,
 						 .connected = true,
+						 .http = true,
+						 .http_up = true,
 						 .http_starts = 1 };
 	const char *directory = getenv("WSS_PAGES");
 	char *page, name[PATH_MAX];

@@ -278,8 +278,13 @@ static void test_killed_it_starts_again(void **unused)
 	pid_t before = child_pid();
 
 	(void)unused;
+	assert_true(wss_http_runs(http));
+	assert_null(wss_http_why_not(http));
 	kill(before, SIGKILL);
+	TEND_UNTIL(!wss_http_runs(http));
+	assert_string_equal(wss_http_why_not(http), "its process ended (signal 9)");
 	TEND_UNTIL(wss_http_starts(http) == 2 && wss_http_runs(http));
+	assert_null(wss_http_why_not(http));
 	assert_int_not_equal(child_pid(), before);
 	/* With the pages that there were. */
 	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
