@@ -35,7 +35,7 @@ void wss_http_address_format(const struct wss_http_address *address, char *ret_t
 
 struct wss_http_listener {
 	int fd;
-	char name[WSS_HTTP_ADDRESS_TEXT_MAX]; /* "unix:PATH", "127.0.0.1:9177" */
+	char name[WSS_HTTP_ADDRESS_TEXT_MAX]; /* "unix:PATH", "127.0.0.1:19177" */
 	bool made;			      /* by us, so that its file is ours to remove */
 	struct wss_http_address address;      /* with its port, and its file's directory without links; len 0: passed to us */
 	dev_t dev;			      /* of that file */

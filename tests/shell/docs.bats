@@ -121,6 +121,15 @@ with_table() { # the commands that print one
 		done
 }
 
+# Exporters of libvirt, which run beside it, have port 9177.
+@test "no example listens where an exporter of libvirt does" {
+	cd "$WSS_SRCDIR"
+	grep -rqE ':19177\b' README.md docs dist
+	run grep -rnE ':9177\b' README.md docs dist
+	echo "$output"
+	[ "$status" = 1 ]
+}
+
 @test "each option in the help of a command is accepted by it" {
 	for command in $(commands); do
 		for option in $(options_of "$command"); do

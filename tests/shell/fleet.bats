@@ -51,7 +51,7 @@ serve_page() { # FILE -> port
 
 # The documented configuration for a host, scraped each second.
 configure() { # HOST PORT
-	documented yaml 1 | sed "s/host1/$1/; s/127\.0\.0\.1:9177/127.0.0.1:$2/; s/60s/1s/"
+	documented yaml 1 | sed "s/host1/$1/; s/127\.0\.0\.1:19177/127.0.0.1:$2/; s/60s/1s/"
 }
 
 # What follows from the guests above, in bytes: reclaimable, host, guest.

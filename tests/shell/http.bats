@@ -387,7 +387,7 @@ activate() { # "ADDRESS..."
 
 @test "wrong addresses are refused in one line" {
 	local address
-	for address in 0.0.0.0:9177 192.0.2.1:80 localhost:80 127.0.0.1 127.0.0.1:99999 unix: '' '[::]:80'; do
+	for address in 0.0.0.0:19177 192.0.2.1:80 localhost:80 127.0.0.1 127.0.0.1:99999 unix: '' '[::]:80'; do
 		status=0
 		timeout 20 "$virt_wss" serve --no-store --listen "$address" 2>err || status=$?
 		[ "$status" = 2 ]

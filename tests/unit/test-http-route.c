@@ -148,12 +148,12 @@ static void test_health_needs_fresh_pages(void **unused)
 
 static void test_host(void **unused)
 {
-	static const char *const local[] = {"localhost",    "LOCALHOST:9177", "127.0.0.1",
-					    "127.0.0.1:80", "[::1]",	      "[::1]:9177",
+	static const char *const local[] = {"localhost",    "LOCALHOST:19177", "127.0.0.1",
+					    "127.0.0.1:80", "[::1]",	      "[::1]:19177",
 					    "192.0.2.7"};
 	static const char *const foreign[] = {"",
 					      "evil.example",
-					      "evil.example:9177",
+					      "evil.example:19177",
 					      "localhost.",
 					      "localhost.evil.example",
 					      "127.0.0.1.evil.example",
@@ -215,23 +215,23 @@ static void test_addresses(void **unused)
 	char path[200] = "unix:/";
 
 	(void)unused;
-	assert_address("127.0.0.1:9177", AF_INET, 9177);
+	assert_address("127.0.0.1:19177", AF_INET, 19177);
 	assert_address("127.9.9.9:0", AF_INET, 0);
 	assert_address("[::1]:65535", AF_INET6, 65535);
 	assert_address("unix:/run/virt-wss/http.sock", AF_UNIX, 0);
 	assert_address("unix:x", AF_UNIX, 0);
-	assert_refused("0.0.0.0:9177", "other hosts");
-	assert_refused("192.0.2.1:9177", "other hosts");
-	assert_refused("[::]:9177", "other hosts");
-	assert_refused("[2001:db8::1]:9177", "other hosts");
-	assert_refused("[::ffff:192.0.2.1]:9177", "other hosts");
-	assert_refused("localhost:9177", "not an address");
+	assert_refused("0.0.0.0:19177", "other hosts");
+	assert_refused("192.0.2.1:19177", "other hosts");
+	assert_refused("[::]:19177", "other hosts");
+	assert_refused("[2001:db8::1]:19177", "other hosts");
+	assert_refused("[::ffff:192.0.2.1]:19177", "other hosts");
+	assert_refused("localhost:19177", "not an address");
 	assert_refused("127.0.0.1", "not an address");
-	assert_refused("9177", "not an address");
-	assert_refused(":9177", "not an address");
-	assert_refused("*:9177", "not an address");
-	assert_refused("::1:9177", "not an address");
-	assert_refused("[]:9177", "not an address");
+	assert_refused("19177", "not an address");
+	assert_refused(":19177", "not an address");
+	assert_refused("*:19177", "not an address");
+	assert_refused("::1:19177", "not an address");
+	assert_refused("[]:19177", "not an address");
 	assert_refused("", "not an address");
 	assert_refused("127.0.0.1:", NULL);
 	assert_refused("127.0.0.1:65536", NULL);
