@@ -26,10 +26,16 @@
 #define CONNECTIONS_MIN 16
 /* Descriptors for anything else: the channel, listening sockets, the daemon's own. */
 #define OTHER_FDS 64
-/* Room for a request's lines; a longer request is refused. */
+/* A request's lines may take this, and it may have so many headers and cookies; others are refused. */
 #define REQUEST_BYTES (16 * 1024)
-/* Parameters of an address, none of which means anything here. A record of each takes some of that room. */
+#define FIELDS_MAX 100
+/* Parameters of an address, none of which means anything here. */
 #define PARAMETERS_MAX 100
+/*
+ * What libmicrohttpd may take for a request: its lines, a copy of its cookies, a record of some 72 bytes for each
+ * field and parameter, and the header of the answer. Most of it is touched only by large requests.
+ */
+#define REQUEST_MEMORY_BYTES (64 * 1024)
 
 /* Pages as they are served: kept until the last answer with them is sent. */
 struct shelf {
@@ -238,6 +244,28 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
 	return &too_many_parameters;
 }
 
+static bool request_is_too_large(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	return !info || info->header_size > REQUEST_BYTES ||
+	       MHD_get_connection_values(connection, MHD_HEADER_KIND | MHD_COOKIE_KIND, NULL, NULL) > FIELDS_MAX;
+}
+
+/* Not by libmicrohttpd, in whose memory such a request may leave no room for the header of an answer. */
+static enum MHD_Result too_large_refuse(struct MHD_Connection *connection)
+{
+	static const char answer[] = "HTTP/1.1 431 Request Header Fields Too Large\r\n"
+				     "Connection: close\r\nContent-Length: 0\r\n\r\n";
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (info)
+		send(info->connect_fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return MHD_NO;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 				  const char *url, const char *method, const char *version,
 				  const char *upload, size_t *upload_size, void **context)
@@ -252,13 +280,16 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 		.by_network = comes_by_network(connection),
 		.fresh = age_ns <= WSS_HTTP_FRESH_NS,
 	};
-	static const struct wss_http_answer too_long = WSS_HTTP_URI_TOO_LONG;
+	static const struct wss_http_answer too_long = WSS_HTTP_URI_TOO_LONG, no_host = WSS_HTTP_NO_HOST;
 	struct wss_http_answer answer = wss_http_route(&request);
 	struct MHD_Response *response;
 
-	(void)version;
 	(void)upload;
 	(void)upload_size;
+	if (request_is_too_large(connection))
+		return too_large_refuse(connection);
+	if (!request.host && !strcmp(version, MHD_HTTP_VERSION_1_1))
+		return text_send(connection, &no_host);
 	if (*context == &too_many_parameters)
 		return text_send(connection, &too_long);
 	if (answer.text)
@@ -288,7 +319,10 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	wss_http_door_notify(cls, connection, context, (int)code);
 }
 
-/* Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. */
+/*
+ * Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. Not strict: where cookies do not fit, libmicrohttpd
+ * 0.9 has forgotten the Host header when it looks for that, and closes the connection without the answer that it has made.
+ */
 static int child_start_daemon(struct child *child)
 {
 	if (wss_http_door_open(&child->door, child->most) < 0)
@@ -297,9 +331,8 @@ static int child_start_daemon(struct child *child)
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, child,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &child->door,
 		MHD_OPTION_CONNECTION_LIMIT, child->most + WSS_HTTP_ENDING_MAX,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-		MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape,
-		NULL, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY_BYTES,
+		MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape, NULL, MHD_OPTION_END);
 	return child->daemon ? 0 : -1;
 }
 

@@ -20,7 +20,7 @@
 #include "serve/http-child.h"
 
 /* Memory that serving may take, on top of what the process has at its start. */
-#define DATA_MAX_BYTES (64UL << 20)
+#define DATA_MAX_BYTES (128UL << 20)
 
 /* --- rights --- */
 

@@ -61,6 +61,13 @@ struct wss_http_answer {
 		.text_size = sizeof(WSS_HTTP_URI_TOO_LONG_TEXT) - 1,                          \
 	}
 
+#define WSS_HTTP_NO_HOST_TEXT "a request of HTTP/1.1 must have a Host header\n"
+#define WSS_HTTP_NO_HOST                                                                      \
+	{                                                                                     \
+		.status = 400, .type = "text/plain; charset=utf-8",                           \
+		.text = WSS_HTTP_NO_HOST_TEXT, .text_size = sizeof(WSS_HTTP_NO_HOST_TEXT) - 1, \
+	}
+
 struct wss_http_answer wss_http_route(const struct wss_http_request *request);
 
 #endif
