@@ -277,7 +277,7 @@ static struct wss_balloon_decision decide_step(struct wss_squeeze *squeeze,
 	squeeze->best_bytes = actual;
 	squeeze->progress_s = view->now_s;
 	return (struct wss_balloon_decision){WSS_BALLOON_SHRINK, squeeze->target_bytes,
-					     "it is squeezed"};
+					     "step of a squeeze"};
 }
 
 static struct wss_balloon_decision decide_observing(struct wss_squeeze *squeeze,

@@ -227,7 +227,7 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	touch hold
 	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket --held critical | grep -q '^WSS CRITICAL - held: hold exists; test: '"
 	"$WSS_BUILDDIR/virt-wss" top -b -n 1 --socket socket >out
-	grep -q '^HELD: hold exists (asking the service)$' out
+	grep -q '^NOT MEASURING: hold exists (asking the service)$' out
 	grep -q '^test ' out
 }
 

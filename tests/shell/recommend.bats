@@ -806,6 +806,8 @@ assert rows["web3"]["configuration"] == []' "$BATS_TEST_TMPDIR/out"
 	[[ $err != *"web2: note"* ]]
 	on_terminal recommend
 	grep -Fx 'virt-wss: 2 guests could return more memory: see virt-wss methods --config' <<<"$out"
+	on_terminal recommend web1
+	grep -Fx 'virt-wss: 1 guest could return more memory: see virt-wss methods --config' <<<"$out"
 	# Such a guest is not one to shrink.
 	wss recommend --host --output json
 	room_is '
