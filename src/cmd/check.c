@@ -19,6 +19,7 @@
 #include "cmd/cmd.h"
 #include "cmd/guest-view.h"
 #include "cmd/store-options.h"
+#include "cmd/stored-guests.h"
 #include "help-text.h"
 #include "host/inventory.h"
 #include "out/policy.h"
@@ -193,42 +194,42 @@ static struct wss_guest_view *add_guest(struct check_run *run, const char *name,
 	return guest;
 }
 
-struct stored_guests {
-	const struct wss_cli *cli;
-	struct check_run *run;
-	struct wss_error *err;
-};
-
-static int history_on_guest(const char *uuid, const char *name, void *opaque)
+static bool has_guest(const struct wss_guests *guests, const char *name, const char *uuid)
 {
-	struct stored_guests *stored = opaque;
-
-	for (int i = 0; i < stored->cli->n_domains; i++)
-		if (is_named(stored->cli, i, name, uuid))
-			return add_guest(stored->run, name, uuid, stored->err) ? 0 : -1;
-	return 0;
-}
-
-static bool has_guest(const struct wss_cli *cli, int i, const struct wss_guests *guests)
-{
-	for (size_t j = 0; j < guests->n; j++)
-		if (is_named(cli, i, guests->list[j].name, guests->list[j].uuid))
+	for (size_t i = 0; i < guests->n; i++)
+		if (!strcmp(guests->list[i].uuid, uuid) && (uuid[0] || !strcmp(guests->list[i].name, name)))
 			return true;
 	return false;
+}
+
+/* Adds the guest of the history that a word names; a name may have been that of several. */
+static int add_named(struct check_run *run, const struct wss_stored_guests *stored, const char *word, bool by_uuid,
+		     struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+	const struct wss_stored_guest *found = wss_stored_guests_find(stored, word, by_uuid, &why);
+	const char *name = found ? found->name : word, *uuid = found ? found->uuid : "";
+	struct wss_guest_view *guest;
+
+	if (has_guest(&run->guests, name, uuid))
+		return 0;
+	guest = add_guest(run, name, uuid, err);
+	if (guest && why.code == WSS_ERR_AMBIGUOUS)
+		snprintf(guest->why, sizeof(guest->why), "the name %s: choose one with --uuid UUID", why.text);
+	return guest ? 0 : -1;
 }
 
 /* Finds the guests that were named in the history: libvirt is not needed. */
 static int find_stored(const struct wss_cli *cli, struct check_run *run,
 		       struct wss_history *history, struct wss_error *err)
 {
-	struct stored_guests stored = { cli, run, err };
+	struct wss_stored_guests stored = { .n = 0 };
+	int r = wss_stored_guests_read(history, &stored, err);
 
-	if (wss_history_guests(history, history_on_guest, &stored, err) < 0)
-		return -1;
-	for (int i = 0; i < cli->n_domains; i++)
-		if (!has_guest(cli, i, &run->guests) && !add_guest(run, cli->domains[i], "", err))
-			return -1;
-	return 0;
+	for (int i = 0; r == 0 && i < cli->n_domains; i++)
+		r = add_named(run, &stored, cli->domains[i], cli->by_uuid, err);
+	wss_stored_guests_free(&stored);
+	return r;
 }
 
 /* Adds a running guest; one that its policy leaves out, or that is paused, is marked as such. */
@@ -293,7 +294,7 @@ static int read_history(struct wss_cli *cli, struct check_run *run, struct wss_e
 	wss_history_set_patience(history, (int)(run->timeout_ns / WSS_NS_PER_MS));
 	r = cli->n_domains ? find_stored(cli, run, history, err) : find_running(cli, run, err);
 	for (size_t i = 0; r == 0 && i < run->guests.n; i++)
-		if (!run->guests.list[i].state[0])
+		if (!run->guests.list[i].state[0] && !run->guests.list[i].why[0])
 			r = add_stored(history, &run->guests.list[i], err);
 	wss_history_close(history);
 	return r;

@@ -244,6 +244,19 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	says 3 'test: the history has no sample of it' --history "$PWD/g.db"
 }
 
+@test "a name that was that of two guests is UNKNOWN, and both are named" {
+	local a=6695eb01-f6a4-8304-79aa-97f2502e193f b=6695eb01-f6a4-8304-79aa-97f2502e1930
+	"$WSS_BUILDDIR/tests/unit/make-history" "$PWD/h.db" 3 $((64 << 20)) 60 $a $b
+	sqlite3 h.db "UPDATE guest SET name = 'web1'"
+	export VIRT_WSS_HISTORY=$PWD/h.db
+	says 3 "^WSS UNKNOWN - web1: the name fits two guests in the history, 'web1' \(UUID .*\(UUID .*: choose one with --uuid UUID" web1
+	grep -q $a out && grep -q $b out
+	says 3 'web1: the name fits' $a web1 web1
+	[ "$(grep -o 'web1: the name' out | wc -l)" = 1 ]
+	says 0 '^WSS OK - 1 guest, ' $a
+	says 0 '^WSS OK - 2 guests, ' --uuid $a $b
+}
+
 @test "a libvirt that hangs does not hang it" {
 	local call began uuid=6695eb01-f6a4-8304-79aa-97f2502e193f shim=$WSS_BUILDDIR/tests/tools/hang.so
 	[ -e "$shim" ] || skip "no tests/tools/hang.so"
