@@ -168,12 +168,20 @@ static int refuse_several(const struct search *search, struct wss_error *err)
 			     search->uuid, pids, search->n == MATCHES_MAX ? " ..." : "");
 }
 
-static int refuse_none(const struct search *search, struct wss_error *err)
+static int refuse_none(const struct search *search, const struct wss_root *root, struct wss_error *err)
 {
+	char hidepid[16];
+
 	if (search->others)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "no QEMU with -uuid %s runs as user %u, as this guest's does",
 				     search->uuid, search->owner);
+	if (wss_procfile_hides(root, hidepid))
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "no QEMU with -uuid %s among the processes that virt-wss sees: /proc is mounted with "
+				     "hidepid=%s, which hides those of other users: run virt-wss as root, or give it "
+				     "CAP_SYS_PTRACE",
+				     search->uuid, hidepid);
 	if (search->denied)
 		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EACCES, WSS_CAPS_PROCESS,
 					   "no QEMU with -uuid %s among the processes that virt-wss may read",
@@ -208,7 +216,7 @@ static int find_process(const struct wss_root *root, const char *uuid, uid_t own
 		*ret_pid = search.n == 1 ? search.matches[0].pid : pid;
 		return 0;
 	}
-	return search.n ? refuse_several(&search, err) : refuse_none(&search, err);
+	return search.n ? refuse_several(&search, err) : refuse_none(&search, root, err);
 }
 
 int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner, pid_t *ret_pid,

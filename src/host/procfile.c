@@ -16,6 +16,7 @@
 /* Enough of a stat file for the process ID, the longest name (64 bytes, of a kernel thread) and the state. */
 #define STATE_MAX 256
 #define STATUS_MAX (64 * 1024)
+#define MOUNTS_MAX (1024 * 1024)
 
 /* Returns the value of uuid= among the options of "type=1,...", or NULL. */
 static const char *smbios_uuid(const char *options)
@@ -159,4 +160,25 @@ int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
 bool wss_procfile_exited(char state)
 {
 	return state == 'Z' || state == 'X' || state == 'x';
+}
+
+bool wss_procfile_hides(const struct wss_root *root, char ret_value[16])
+{
+	wss_auto_free char *mounts = NULL, *first = NULL;
+	char *option, *end, *save;
+
+	if (wss_root_read(root, "proc/1/cmdline", WSS_CMDLINE_MAX, &first, NULL) == 0 ||
+	    wss_root_read(root, "proc/self/mounts", MOUNTS_MAX, &mounts, NULL) < 0)
+		return false;
+	for (char *line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		option = strstr(line, " /proc proc ") ? strstr(line, "hidepid=") : NULL;
+		if (!option)
+			continue;
+		option += strlen("hidepid=");
+		end = option + strcspn(option, ", ");
+		snprintf(ret_value, 16, "%.*s", (int)(end - option), option);
+		/* These are the names and numbers of "off". */
+		return strcmp(ret_value, "0") && strcmp(ret_value, "off");
+	}
+	return false;
 }

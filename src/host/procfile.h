@@ -33,6 +33,12 @@ int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret);
  */
 int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state);
 
+/*
+ * Whether /proc below root may hide other users' processes from this one: it is mounted with hidepid, whose value is
+ * then in ret_value, and PID 1 cannot be read.
+ */
+bool wss_procfile_hides(const struct wss_root *root, char ret_value[16]);
+
 /* Whether this is the state of an exited process: a zombie, or dead. */
 bool wss_procfile_exited(char state);
 

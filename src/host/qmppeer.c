@@ -223,10 +223,18 @@ int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *
 int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, const char *uuid,
 		     struct wss_process *ret_process, struct wss_error *err)
 {
+	struct wss_error why = WSS_ERROR_INIT;
 	struct wss_process process;
+	char hidepid[16];
 
-	if (wss_process_hold(root, peer->pid, NULL, &process, err) < 0)
-		return wss_error_prefix(err, "the socket's listener");
+	if (wss_process_hold(root, peer->pid, NULL, &process, &why) < 0) {
+		if (why.code == WSS_ERR_GONE && wss_procfile_hides(root, hidepid))
+			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+					     "the socket's listener, process %d, cannot be seen: /proc is mounted with "
+					     "hidepid=%s, which hides other users' processes: run virt-wss as root, or "
+					     "give it CAP_SYS_PTRACE", peer->pid, hidepid);
+		return wss_error_set(err, why.code, "the socket's listener: %s", why.text);
+	}
 	/* Checked through the held process, because the pid may be reused at any time. */
 	if (wss_qmppeer_check(&process, peer, uuid, err) < 0) {
 		wss_process_release(&process);

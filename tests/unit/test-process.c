@@ -567,6 +567,43 @@ static pid_t attach(const char *tree, const char *run_dir, const char *name, con
  * Of several programs named like QEMU that claim the guest's UUID, only its user's process
  * counts.
  */
+/* Processes that /proc hides are not gone. */
+static void test_find_hidden(void **unused)
+{
+	static const struct {
+		const char *options, *hides;
+	} table[] = {
+		{ "rw,relatime,hidepid=2", "hidepid=2," }, { "rw,hidepid=invisible,gid=4", "hidepid=invisible," },
+		{ "rw,hidepid=0", NULL }, { "rw,hidepid=off", NULL }, { "rw", NULL },
+	};
+	char *tree = make_tree(), mounts[200];
+	struct wss_root root;
+	pid_t pid;
+
+	(void)unused;
+	put_process(tree, 200, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "200");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+
+		snprintf(mounts, sizeof(mounts), "x /x proc hidepid=2 0 0\nproc /proc proc %s 0 0\n", table[i].options);
+		put_text(tree, "proc/self/mounts", mounts);
+		assert_int_equal(wss_process_find(&root, UUID_B, WSS_UID_ANY, &pid, &err), -1);
+		assert_error(&err, table[i].hides ? WSS_ERR_UNSUPPORTED : WSS_ERR_GONE, table[i].hides);
+	}
+	/* Root sees them all, whatever the option. */
+	put_text(tree, "proc/self/mounts", "proc /proc proc rw,hidepid=2 0 0\n");
+	put_process(tree, 1, 0, UUID_A, "/sbin/init", "1");
+	{
+		struct wss_error err = WSS_ERROR_INIT;
+
+		assert_int_equal(wss_process_find(&root, UUID_B, WSS_UID_ANY, &pid, &err), -1);
+		assert_error(&err, WSS_ERR_GONE, NULL);
+	}
+	wss_root_close(&root);
+	remove_tree(tree);
+}
+
 static void test_find_owner(void **unused)
 {
 	static const char *const others[] = { "1000 1000 1000 1000", "107 107 107 1000",
@@ -970,6 +1007,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_read_state),
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_find_captured),
+		cmocka_unit_test(test_find_hidden),
 		cmocka_unit_test(test_find_owner),
 		cmocka_unit_test(test_attach_owner),
 		cmocka_unit_test(test_attach_forged_file),
