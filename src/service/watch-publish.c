@@ -24,6 +24,7 @@ struct publication {
 	struct wss_target *target;
 	struct wss_profile profile;
 	char uuid[WSS_UUID_TEXT_MAX];
+	uint64_t since_ns; /* of the guest: tells it from a later one with the same UUID */
 	struct wss_error error;
 };
 
@@ -71,12 +72,13 @@ struct wss_publisher *wss_publisher_new(void)
 /* --- what comes of it --- */
 
 /* A failure is tried again after the next window, and logged unless it is the same as the last one. */
-static void publisher_finish(struct wss_watch *watch, const char *uuid, const struct wss_error *error)
+static void publisher_finish(struct wss_watch *watch, const char *uuid, uint64_t since_ns,
+			     const struct wss_error *error)
 {
 	struct wss_watch_guest *guest = wss_watch_guests_find(watch, uuid, &(size_t){ 0 });
 	enum wss_error_code before;
 
-	if (!guest)
+	if (!guest || guest->watched.since_ns != since_ns)
 		return;
 	before = guest->unpublished;
 	guest->unpublished = error->code;
@@ -109,9 +111,11 @@ static void publisher_take_finished(struct wss_watch *watch)
 		struct publication *publication = publisher->jobs[i];
 		char uuid[WSS_UUID_TEXT_MAX];
 		struct wss_error error = WSS_ERROR_INIT;
+		uint64_t since_ns;
 
 		if (!publication)
 			continue;
+		since_ns = publication->since_ns;
 		memcpy(uuid, publication->uuid, sizeof(uuid));
 		if (wss_worker_done(publication->worker)) {
 			wss_worker_join(publication->worker);
@@ -123,7 +127,7 @@ static void publisher_take_finished(struct wss_watch *watch)
 			continue;
 		}
 		publisher->jobs[i] = NULL;
-		publisher_finish(watch, uuid, &error);
+		publisher_finish(watch, uuid, since_ns, &error);
 	}
 }
 
@@ -152,6 +156,7 @@ static int publisher_start(struct wss_watch *watch, const struct wss_watched *wa
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	publication->profile = *profile;
 	memcpy(publication->uuid, watched->uuid, sizeof(publication->uuid));
+	publication->since_ns = watched->since_ns;
 	if (wss_watch_hypervisor(watch, &hypervisor, err) == 0) {
 		publication->target = wss_target_new(hypervisor, &ref, WSS_TARGET_DEADLINE_NS,
 						     watch->options.cancel, err);
@@ -181,7 +186,7 @@ static void publisher_take_guest(struct wss_watch *watch, struct wss_watch_guest
 	guest->published_ns = guest->watched.measured_ns;
 	guest->publish_ns = wss_clock_now_ns() + PERIOD_NS;
 	if (publisher_start(watch, &guest->watched, &profile, ret_publication, &error) < 0)
-		publisher_finish(watch, guest->watched.uuid, &error);
+		publisher_finish(watch, guest->watched.uuid, guest->watched.since_ns, &error);
 }
 
 static void publisher_start_due(struct wss_watch *watch)

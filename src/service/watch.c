@@ -85,10 +85,15 @@ void wss_watch_set_pace(struct wss_watch *watch)
 			   wss_u64_min(STAGGER_NS, period_ns / (2 * n)));
 }
 
-/* NULL: it is not listed any more. */
+/*
+ * NULL: it is not listed any more, or has been away: what has the same UUID now is another guest, to which nothing
+ * counts that comes late of this visit.
+ */
 static struct wss_watch_guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
 {
-	return wss_watch_guests_find(watch, visit->uuid, &visit->index);
+	struct wss_watch_guest *guest = wss_watch_guests_find(watch, visit->uuid, &visit->index);
+
+	return guest && guest->visit == visit ? guest : NULL;
 }
 
 void wss_watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *guest)
@@ -230,7 +235,7 @@ static void on_done(struct wss_target *target, void *opaque)
 	struct wss_watch *watch = opaque;
 	struct wss_watch_guest *guest = watch_find_visited(watch, visit);
 
-	if (!guest || guest->visit != visit)
+	if (!guest)
 		return;
 	wss_watch_visit_started(watch, guest);
 	guest->visit = NULL;

@@ -668,6 +668,28 @@ static void test_begins_anew_with_another_process(void **unused)
 	fail_msg("no canary");
 }
 
+/* Gone and back under the same UUID while a window of before is still open: that one's sample is not of this guest. */
+static void test_a_late_sample_is_of_no_new_guest(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	guests[0].hang = HANG_POLL;
+	begin();
+	STEP_UNTIL(guests[0].is_open);
+	guests[0].gone = true;
+	STEP_UNTIL(told.gone == 1);
+	assert_int_equal(told.samples, 0);
+	options.canary_ns = 15 * MS;
+	wss_watch_change(watch, &options);
+	guests[0].gone = false;
+	STEP_UNTIL(watched(0));
+	guests[0].hang = HANG_NOWHERE;
+	STEP_UNTIL(watched(0)->measured && told.samples >= 4);
+	for (unsigned i = 0; i < told.samples && i < 8; i++)
+		assert_int_not_equal(told.window_ns[i], 10 * MS);
+	end();
+}
+
 /* In the same process: it is held while it boots, and then gets a canary. */
 static void test_begins_anew_after_a_reboot(void **unused)
 {
@@ -1284,6 +1306,28 @@ static void test_publishing_that_hangs_delays_no_window(void **unused)
 	end();
 }
 
+/* Written for the guest of before: the one that has the same UUID now has no profile yet. */
+static void test_a_late_profile_is_of_no_new_guest(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	wants_publishing = true;
+	guests[0].hang = HANG_PUBLISH;
+	begin();
+	STEP_UNTIL(told.samples >= 4);
+	step_for(1500 * MS);
+	guests[0].gone = true;
+	STEP_UNTIL(told.gone == 1);
+	wants_publishing = false;
+	guests[0].gone = false;
+	STEP_UNTIL(watched(0));
+	guests[0].hang = HANG_NOWHERE;
+	STEP_UNTIL(guests[0].published);
+	step_for(500 * MS);
+	assert_false(watched(0)->published);
+	end();
+}
+
 /* A visit that never ends does not keep its guest from being published. */
 static void test_publishes_while_windows_go_on(void **unused)
 {
@@ -1335,6 +1379,8 @@ int main(void)
 		cmocka_unit_test(test_libvirt_comes_and_goes),
 		cmocka_unit_test(test_leaves_a_booting_guest_alone),
 		cmocka_unit_test(test_begins_anew_with_another_process),
+		cmocka_unit_test(test_a_late_sample_is_of_no_new_guest),
+		cmocka_unit_test(test_a_late_profile_is_of_no_new_guest),
 		cmocka_unit_test(test_begins_anew_after_a_reboot),
 		cmocka_unit_test(test_a_reboot_holds_whatever_is_under_way),
 		cmocka_unit_test(test_reboots_without_end_do_not_fill_the_log),
