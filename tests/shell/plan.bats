@@ -351,7 +351,7 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 		pin|pin: needs the name or UUID of a guest
 		pin web9|no guest has the name or UUID 'web9'
 		apart web1|apart: needs two guests or more
-		apart web1 web2|apart: 2 guests cannot each be alone on 1 hosts
+		apart web1 web2|apart: 2 guests cannot each be alone on 1 host
 		keep|keep: needs the name of a host
 		close host9|no host has the name 'host9'
 		memory host1|memory: needs the name of a host and a size
