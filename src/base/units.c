@@ -191,7 +191,7 @@ void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
 	else if (ns < 999500000ULL)
 		snprintf(ret_text, size, "%.3g ms", (double)ns / 1e6);
 	else if (ns < 120 * 1000000000ULL)
-		snprintf(ret_text, size, "%.2f s", (double)ns / 1e9);
+		snprintf(ret_text, size, ns < 9995000000ULL ? "%.2f s" : "%.1f s", (double)ns / 1e9);
 	else if (ns < 7200 * 1000000000ULL)
 		snprintf(ret_text, size, "%.1f min", (double)ns / 60e9);
 	else

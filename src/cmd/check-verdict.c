@@ -222,7 +222,7 @@ static void print_held(const struct verdict *v)
 		printf("%s; ", unknown);
 	if (!v->guests->held[0])
 		return;
-	fputs("held: ", stdout);
+	fputs("measuring is paused: ", stdout);
 	wss_plugin_text(stdout, v->guests->held);
 	fputs("; ", stdout);
 }

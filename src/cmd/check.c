@@ -171,7 +171,7 @@ static int add_stored(struct wss_history *history, struct wss_guest_view *guest,
 	if (wss_history_last(history, guest->uuid, &last, err) < 0)
 		return -1;
 	if (!last.known) {
-		snprintf(guest->why, sizeof(guest->why), "the history has no sample of it");
+		snprintf(guest->why, sizeof(guest->why), "no sample in the history");
 		return 0;
 	}
 	guest->age_ns = wss_amount_of(

@@ -225,8 +225,8 @@ int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_
  */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
 
-/* Checks that every domain looks like a UUID if --uuid was given. WSS_ERR_USAGE. */
-int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err);
+/* Checks that no domain is empty, and that each looks like a UUID if --uuid was given. WSS_ERR_USAGE. */
+int wss_cli_check_domains(const struct wss_cli *cli, struct wss_error *err);
 
 /* Returns a reference to the domain cli->domains[i]. */
 struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i);

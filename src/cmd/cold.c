@@ -359,7 +359,7 @@ static int cold_option(void *opaque, int c, const char *value, struct wss_error 
 static int cold_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
 	if (wss_cli_view(cli, &layout, err) < 0 || wss_cli_finish(cli, argc, argv, err) < 0 ||
-	    wss_cli_check_uuids(cli, err) < 0)
+	    wss_cli_check_domains(cli, err) < 0)
 		return -1;
 	if (cli->uri || cli->qmp || cli->monitor)
 		return wss_error_set(err, WSS_ERR_USAGE,

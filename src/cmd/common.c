@@ -102,7 +102,7 @@ int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error 
 				     "--qmp already names the guest: omit DOMAIN and --all");
 	if (cli->all && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
-	return wss_cli_check_uuids(cli, err);
+	return wss_cli_check_domains(cli, err);
 }
 
 static bool is_uuid(const char *word)
@@ -116,8 +116,11 @@ static bool is_uuid(const char *word)
 	return i == WSS_UUID_TEXT_MAX - 1;
 }
 
-int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err)
+int wss_cli_check_domains(const struct wss_cli *cli, struct wss_error *err)
 {
+	for (int i = 0; i < cli->n_domains && cli->command->takes != WSS_WORDS_FILES; i++)
+		if (!*cli->domains[i])
+			return wss_error_set(err, WSS_ERR_USAGE, "empty domain name");
 	for (int i = 0; cli->by_uuid && i < cli->n_domains; i++)
 		if (!is_uuid(cli->domains[i]))
 			return wss_error_set(err, WSS_ERR_USAGE, "--uuid: '%s' is not a UUID",

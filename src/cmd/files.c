@@ -50,7 +50,7 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 	if (files_refuse_guests(cli, err) < 0 || wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->n_domains < least)
-		return wss_error_set(err, WSS_ERR_USAGE, "missing argument FILE");
+		return wss_error_set(err, WSS_ERR_USAGE, "missing FILE");
 	if (most && cli->n_domains > most)
 		return wss_error_set(err, WSS_ERR_USAGE, "unexpected argument '%s'",
 				     cli->domains[most]);

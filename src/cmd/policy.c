@@ -125,7 +125,7 @@ static int policy_options_check(const struct wss_cli *cli,
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no policy");
-	return wss_cli_check_uuids(cli, err);
+	return wss_cli_check_domains(cli, err);
 }
 
 static int policy_parse(struct wss_cli *cli, int argc, char **argv,

@@ -122,7 +122,7 @@ static const struct wss_column columns[] = {
 	 false},
 	{"granularity_bytes", NULL, "GRAN", 5, point_get_granularity,
 	 "Granularity: the largest page-table entry seen, in bytes", false},
-	{"seconds", NULL, "TIME", 8, point_get_seconds, "Time since arming, in seconds",
+	{"seconds", NULL, "TIME", 8, point_get_seconds, "Time since the start of the window, in seconds",
 	 false},
 	{"mean_bytes", NULL, "WSS", 11, point_get_mean,
 	 "Working set within that time, mean of the windows, in bytes", false},

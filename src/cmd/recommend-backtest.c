@@ -314,7 +314,7 @@ static void backtest_say_loss(const struct backtest_run *run)
 		wss_log(WSS_LOG_INFO, "the loss is not predicted: no windows have a growth curve of "
 				      "4 KiB pages");
 	else if (!run->loss.fault_hours)
-		wss_log(WSS_LOG_INFO, "the predicted faults are not held against those seen: the "
+		wss_log(WSS_LOG_INFO, "the predicted faults are not compared with those seen: the "
 				      "samples have no major faults of the guests, which their "
 				      "balloons report if libvirt asks for statistics");
 }

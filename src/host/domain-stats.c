@@ -26,7 +26,7 @@ static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
 		return wss_conn_error(err, "cannot read the domain's statistics");
 	if (n == 0 || !domain_runs((*ret_records)[0])) {
 		virDomainStatsRecordListFree(*ret_records);
-		return wss_error_set(err, WSS_ERR_GONE, "the domain is no longer running");
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running");
 	}
 	return 0;
 }

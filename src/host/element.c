@@ -54,7 +54,7 @@ static int affected_flags(virDomainPtr dom, bool persistent, unsigned *ret_flags
 	*ret_flags = (active ? VIR_DOMAIN_AFFECT_LIVE : 0) |
 		     (persistent && defined ? VIR_DOMAIN_AFFECT_CONFIG : 0);
 	if (!*ret_flags)
-		return wss_error_set(err, WSS_ERR_GONE, "the domain is no longer running");
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running");
 	return 0;
 }
 

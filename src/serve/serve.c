@@ -349,7 +349,7 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s%s%s", n,
 		 wss_plural(n), measured, refused,
 		 serve->facts.connected ? "" : "; no connection to libvirt", no_http ? "; HTTP does not run: " : "",
-		 no_http ? no_http : "", held ? "; held: " : "", held ? held : "");
+		 no_http ? no_http : "", held ? "; paused: " : "", held ? held : "");
 }
 
 /* After a step of the watch, whose end is what the watchdog waits for. */

@@ -80,7 +80,7 @@ static void write_budget(struct wss_metrics *metrics, const struct wss_watch *wa
 		GAUGE("budget_stall", "seconds", "Longest stall that a window may cause");
 	static const struct wss_metric longest =
 		GAUGE("longest_stall", "seconds",
-		      "Longest stall that arming a window has caused to any guest that is running");
+		      "Longest stall that the start of a window has caused to any guest that is running");
 	static const struct wss_metric fault =
 		GAUGE("fault", "seconds", "Time that a second-level page fault takes on this host");
 	uint64_t longest_ns = 0;
@@ -116,7 +116,7 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 	static const struct wss_metric build = { "virt_wss_build", WSS_METRIC_INFO, NULL,
 						 "The version of the program" };
 	static const struct wss_metric held =
-		NUMBER("held", "Whether no window is armed on the host, 1 or 0");
+		NUMBER("held", "Whether measuring is paused on the host, 1 or 0");
 	static const struct wss_metric up = NUMBER("libvirt_up", "Whether libvirt answers, 1 or 0");
 	static const struct wss_metric samples =
 		COUNTER("samples", NULL, "Samples for the history: stored, waiting and lost ones");

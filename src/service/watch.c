@@ -254,7 +254,7 @@ static struct wss_pressure_hold *watch_pressure_new(double limit_share)
 
 	if (wss_pressure_hold_new(limit_share, &hold, &error) == 0)
 		return hold;
-	wss_log(WSS_LOG_INFO, "memory pressure of the host holds nothing: %s", error.text);
+	wss_log(WSS_LOG_INFO, "memory pressure of the host pauses nothing: %s", error.text);
 	return NULL;
 }
 

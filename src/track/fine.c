@@ -312,7 +312,7 @@ void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample)
 					   "window: this is native granularity");
 	if (fine->again)
 		wss_sample_note(sample,
-				"armed %u times, because KVM mapped large entries although "
+				"started %u times, because KVM mapped large entries although "
 				"the dirty log was requested",
 				fine->again + 1);
 	if (fine->why_native.code)

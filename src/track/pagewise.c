@@ -105,8 +105,9 @@ void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_rea
 	if (nested || pages->inconsistent)
 		return;
 	pages->blocks = knows_blocks(pages, reading);
+	/* A guest of which the recorder saw nothing has no exact figure, but KVM's counters still have one. */
 	pages->exact = reading->granularity_bytes == PAGE && !pages->counts.missed_events &&
-		       pages->host->tdp_mmu != WSS_NO;
+		       pages->host->tdp_mmu != WSS_NO && (touched || !pages->mapped_bytes);
 	reading->low_bytes = pages->exact ? touched : wss_u64_max(reading->low_bytes, touched);
 	reading->high_bytes = pages->exact ? touched : wss_u64_max(reading->high_bytes, touched);
 	if (pages->exact || reading->wss_bytes < reading->low_bytes)

@@ -147,7 +147,7 @@ static void sample_judge(const struct wss_window_facts *facts, uint64_t end_ns, 
 	char limit[16], text[96];
 
 	if (facts->slipped)
-		wss_sample_degrade(sample, "the guest could not be held for the whole time: "
+		wss_sample_degrade(sample, "the guest could not be paused for the whole time: "
 					   "the window is not exact");
 	if (wss_window_stood_still(facts, end_ns, text, sizeof(text)))
 		wss_sample_degrade(sample, "the guest was %s: the figure is too low", text);
@@ -165,7 +165,7 @@ static void sample_judge(const struct wss_window_facts *facts, uint64_t end_ns, 
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
 	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns) {
 		wss_duration_format(facts->options->track.max_stall_ns, limit, sizeof(limit));
-		wss_sample_note(sample, "arming took longer than the limit of %s for one stall", limit);
+		wss_sample_note(sample, "starting the window took longer than the limit of %s for one stall", limit);
 	}
 }
 

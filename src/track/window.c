@@ -75,7 +75,7 @@ static int check_stopped(const struct wss_tracker *tracker, struct wss_error *er
 	if (tracker->ops->check_stopped)
 		return tracker->ops->check_stopped(tracker, err);
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "method %s cannot measure a guest that is held", tracker->ops->name);
+			     "method %s cannot measure a guest while it is paused", tracker->ops->name);
 }
 
 int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
@@ -163,7 +163,7 @@ static int check_stall(const struct wss_window *window, struct wss_error *err)
 	wss_duration_format(expected_ns, expected, sizeof(expected));
 	wss_duration_format(window->options->track.max_stall_ns, limit, sizeof(limit));
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "arming would stall the guest for about %s, over the limit of %s for one stall",
+			     "starting a window would stall the guest for about %s, over the limit of %s for one stall",
 			     expected, limit);
 }
 

@@ -415,9 +415,9 @@ const cases = {
 	async troubles() {
 		const tab = await open({ n: 4, held: "/run/virt-wss/hold exists", host: { libvirt_up: false } });
 		const text = await tab.run(TEXT);
-		assert(text.includes("Held: no window is armed (/run/virt-wss/hold exists)"), text);
+		assert(text.includes("Measuring is paused: /run/virt-wss/hold exists"), text);
 		assert(text.includes("libvirt does not answer"), text);
-		assert.strictEqual(await tab.run("[...document.querySelectorAll('#guests .state')].filter((one) => one.textContent === 'held').length"), 4);
+		assert.strictEqual(await tab.run("[...document.querySelectorAll('#guests .state')].filter((one) => one.textContent === 'on hold').length"), 4);
 		await tab.picture(path.join(pictures, "held.png"));
 		// The service ends: its last figures stay, and the page says so.
 		server.process.kill("SIGKILL");

@@ -148,7 +148,7 @@ ours = data["sizes"][0]
 assert ours["loss_hours"] == 168 and 0 <= ours["loss_share"] < 1, ours
 assert ours["faults_hours"] == 0 and "faults_seen_per_second" not in ours, ours
 assert "loss_share" not in data["sizes"][1]'
-	[[ "$err" == *"the predicted faults are not held against those seen: the samples have no major faults"* ]]
+	[[ "$err" == *"the predicted faults are not compared with those seen: the samples have no major faults"* ]]
 	cp "$VIRT_WSS_HISTORY" "$BATS_TEST_TMPDIR/h.db"
 	# Twice a second.
 	sqlite3 "$BATS_TEST_TMPDIR/h.db" "UPDATE sample SET major_faults = 2 * (time - (SELECT min(time) FROM sample))"

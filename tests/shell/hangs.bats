@@ -157,7 +157,7 @@ stop() {
 	wait "$pid" || status=$?
 	cat listing.err
 	[ "$status" = 1 ]
-	grep -q 'timed out after 30.00 s while listing the domains' listing.err
+	grep -q 'timed out after 30.0 s while listing the domains' listing.err
 	[ $((SECONDS - began)) -lt 50 ]
 }
 

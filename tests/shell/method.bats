@@ -91,7 +91,7 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	# It does not claim to work on held guests.
 	wss sample --method fake --window 200ms --pause
 	[ "$status" = 5 ]
-	[[ $err == *"method fake cannot measure a guest that is held" ]]
+	[[ $err == *"method fake cannot measure a guest while it is paused" ]]
 	wss record --method refs -o "$BATS_TEST_TMPDIR/r"
 	[ "$status" = 5 ]
 	[[ $err == *"method refs: it has no recorder of pages"* ]]

@@ -177,10 +177,10 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	answer -h '/run/virt-wss/hold exists' "$(guest a waiting 64 256 31)" \
 		"$(guest b refused 64 256 31 '"why":"it is too large for any window"')" >page
 	begin_service
-	ask 1 '^WSS WARNING - held: /run/virt-wss/hold exists; b: refused by the budget: it is too large for any window \|'
+	ask 1 '^WSS WARNING - measuring is paused: /run/virt-wss/hold exists; b: refused by the budget: it is too large for any window \|'
 	has 'refused=1;;;0 held=1;;;0;1'
-	ask 1 'held:' a
-	ask 0 'held:' --held ok a
+	ask 1 'measuring is paused:' a
+	ask 0 'measuring is paused:' --held ok a
 	ask 2 'refused by' --held OK --refused critical
 	ask 0 '' --held ok --refused ok
 }
@@ -225,7 +225,7 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket | grep -q 'test: '"
 	ask 3 "^WSS UNKNOWN - test: "
 	touch hold
-	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket --held critical | grep -q '^WSS CRITICAL - held: hold exists; test: '"
+	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket --held critical | grep -q '^WSS CRITICAL - measuring is paused: hold exists; test: '"
 	"$WSS_BUILDDIR/virt-wss" top -b -n 1 --socket socket >out
 	grep -q '^NOT MEASURING: hold exists (asking the service)$' out
 	grep -q '^test ' out
@@ -238,10 +238,10 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	export VIRT_WSS_HISTORY=$PWD/h.db
 	says 0 '^WSS OK - 1 guest, working set 2[0-9]% of the balloon .* \(from the history\) \|'
 	says 0 '' --uuid $uuid
-	says 3 'web1: the history has no sample' web1
+	says 3 'web1: no sample in the history' web1
 	says 3 '^WSS UNKNOWN - cannot connect to libvirt' --connect nonsense:///x
 	"$WSS_BUILDDIR/tests/unit/make-history" "$PWD/g.db" 1 $((64 << 20)) 60 6695eb01-f6a4-8304-79aa-97f2502e1930
-	says 3 'test: the history has no sample of it' --history "$PWD/g.db"
+	says 3 'test: no sample in the history' --history "$PWD/g.db"
 }
 
 @test "a name that was that of two guests is UNKNOWN, and both are named" {

@@ -67,7 +67,7 @@ more_than() { # NUMBER LINE
 	wait_until 30 told READY=1
 	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused'
 	touch hold
-	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused; held: hold exists'
+	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused; paused: hold exists'
 	kill -TERM "$pid"
 	wait "$pid" || true
 	pid=''

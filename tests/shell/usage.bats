@@ -27,6 +27,8 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 
 @test "a missing or unknown command and an unknown option are refused" {
 	refused 2 'frobnicate' frobnicate
+	usage 'empty domain name' sample ''
+	usage 'empty domain name' policy set '' --maximum 1GiB
 	refused 2 'frobnicate' sample --frobnicate
 	refused 2 'frobnicate' --frobnicate sample
 	refused 2 'connect' sample --connect

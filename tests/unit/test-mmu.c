@@ -528,7 +528,7 @@ static void test_large_entries_come(void **unused)
 	assert_false(wss_tracker_mmu.spoilt(tracker));
 	sample = explained(tracker);
 	assert_int_equal(sample.quality, WSS_QUALITY_OK);
-	assert_true(has_note(&sample, "armed 2 times"));
+	assert_true(has_note(&sample, "started 2 times"));
 	/* One calculation for both. */
 	assert_int_equal(fake->log_starts, 1);
 	/* No time is left for another window: native granularity, and degraded. */

@@ -217,6 +217,12 @@ static void test_exact(void **unused)
 	assert_int_equal(window.sample.written_low_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.written_high_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.quality, WSS_QUALITY_OK);
+	/* A few pages that no fault was seen for are more than nothing. */
+	window = (struct window){ .mapped_pages = 9 };
+	run(&window);
+	assert_int_equal(window.reading.wss_bytes, 9 * PAGE);
+	assert_int_equal(window.reading.high_bytes, 9 * PAGE);
+	assert_false(window.view.touched.known);
 	/* Mapped device memory is not a contradiction. */
 	window = (struct window){ .touched = PAGES_16_MIB, .outside = 4096,
 				  .mapped_pages = PAGES_16_MIB + 4096 };

@@ -70,7 +70,7 @@ function costCard(guest, host) {
 		["vCPU time", el("span", {}, figure(share, shareText, NOT_MEASURED), ` of a budget of ${shareText(budget.vcpu_share)}`)],
 		["Budget spent", el("span", {}, figure(used, shareText, NOT_MEASURED), track([[used || 0, "fill"]], used === undefined ? undefined : `${shareText(used)} of the budget is spent`))],
 		["Longest stall", el("span", {}, figure(spent.windows ? spent.longest_stall_seconds : undefined, durationText, NOT_MEASURED), `, limit ${durationText(budget.stall_seconds)}`)],
-		["Windows", el("span", { text: `${spent.windows.toLocaleString()}, of which ${spent.dearer_windows} dearer than predicted` })],
+		["Windows", el("span", { text: `${spent.windows.toLocaleString()}, ${spent.dearer_windows} cost more than predicted` })],
 		["Period", el("span", { text: `${durationText(guest.period_seconds)}; the next window in ${durationText(guest.next_seconds)}` })],
 	]));
 }

@@ -41,7 +41,7 @@ function stateOf(guest, held) {
 	if (guest.stale)
 		return ["stale", "warn", `the last window was ${durationText(guest.sample_age_seconds)} ago${guest.why ? `: ${guest.why}` : ""}`];
 	if (held)
-		return ["held", "warn", held];
+		return ["on hold", "warn", held];
 	if (guest.why)
 		return ["not measured", "warn", guest.why];
 	if (!guest.sample)
@@ -83,7 +83,7 @@ function hostTiles(host, list) {
 		tile("Longest stall", figure(host.spent.windows ? host.spent.longest_stall_seconds : undefined, durationText, "no window yet"),
 			`limit ${durationText(host.budget.stall_seconds)}`),
 		tile("Windows", el("span", { text: host.spent.windows.toLocaleString() }),
-			`${host.spent.dearer_windows} dearer than predicted; ${durationText(host.spent.cpu_seconds)} of CPU time in ${durationText(host.spent.since_seconds)}`));
+			`${host.spent.dearer_windows} cost more than predicted; ${durationText(host.spent.cpu_seconds)} of CPU time in ${durationText(host.spent.since_seconds)}`));
 }
 
 function hostBars(host) {
@@ -107,7 +107,7 @@ function notices(host, failure) {
 	if (host && host.state === "starting")
 		list.push(el("p", { class: "notice", text: `The service started ${durationText(host.since_seconds)} ago and has not listed the guests yet.` }));
 	if (host && host.held)
-		list.push(el("p", { class: "notice", text: `Held: no window is armed (${visible(host.held)}).` }));
+		list.push(el("p", { class: "notice", text: `Measuring is paused: ${visible(host.held)}.` }));
 	return list;
 }
 
