@@ -89,15 +89,19 @@ static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_
 	return wss_error_set(err, WSS_ERR_BUSY, "other processes keep replacing it");
 }
 
+/* Also whether the disk has room for a header, by a file that never gets a name. */
 static int check_target(const char *path, struct wss_error *err)
 {
-	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	/* Closing the descriptor releases the lock. */
 	wss_auto_close_locked int old = -1;
+	const uint8_t block[4096] = { 0 };
+	int r;
 
-	if (wss_newfile_check(path, err) < 0 || wss_place_find(path, &place, err) < 0)
+	if (wss_newfile_make(path, 0600, &file, err) < 0 || lock_existing(&file.place, &old, err) < 0)
 		return -1;
-	return lock_existing(&place, &old, err) < 0 ? -1 : 0;
+	r = wss_io_pwrite(file.fd, block, sizeof(block), 0);
+	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it") : 0;
 }
 
 int wss_recwriter_check(const char *path, struct wss_error *err)

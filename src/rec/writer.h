@@ -19,8 +19,8 @@
 struct wss_recwriter;
 
 /*
- * Checks, as far as possible without creating it, whether wss_recwriter_create() could create
- * this file. Fails as that does.
+ * Checks whether wss_recwriter_create() could create this file, which a full disk also prevents, and leaves nothing
+ * behind. Fails as that does.
  */
 int wss_recwriter_check(const char *path, struct wss_error *err);
 

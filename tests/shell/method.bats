@@ -145,10 +145,28 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[ "$status" = 0 ]
 	[[ $out == *"0 B -8 MiB "* ]]
 	xmllint --noout "$BATS_TEST_TMPDIR/p.svg"
+}
+
+@test "a recording without any window leaves the old one, and fails at once" {
+	local old=$BATS_TEST_TMPDIR/r started
+	pc_start
+	wss record --method fake -o "$old" --for 400ms --interval 200ms
+	[ "$status" = 0 ]
+	cp "$old" "$old.copy"
 	# Its pages are not known, so there is nothing to record.
-	wss record --method fake,bounds=most -o "$BATS_TEST_TMPDIR/r" --for 1s --interval 200ms
+	started=$SECONDS
+	wss record --method fake,bounds=most -o "$old" --for 300s --interval 200ms
 	[ "$status" = 1 ]
-	[[ $err == *"no window could be recorded"* ]]
+	[ $((SECONDS - started)) -lt 60 ]
+	[[ $err == *"no window could be recorded: "*[a-z]* ]]
+	# Fewer windows than are tried.
+	wss record --method fake,bounds=most -o "$old" --for 200ms --interval 200ms
+	[ "$status" = 1 ]
+	[[ $err == *"no window could be recorded: "*[a-z]* ]]
+	cmp "$old" "$old.copy"
+	wss record --method fake,bounds=most -o "$old.none" --for 200ms --interval 200ms
+	[ "$status" = 1 ]
+	[ "$(find "$BATS_TEST_TMPDIR" -name 'r.none*' -o -name '.virt-wss-*' | wc -l)" = 0 ]
 }
 
 @test "options that a method does not have are refused, with those that it has" {

@@ -218,7 +218,8 @@ static void test_a_good_recording_stays(void **state)
 	struct rlimit limit;
 	struct wss_session *session;
 	struct stat good, st;
-	int fd = mkstemp(path);
+	struct wss_error err = WSS_ERROR_INIT;
+	int r, fd = mkstemp(path);
 
 	(void)state;
 	close(fd);
@@ -246,6 +247,15 @@ static void test_a_good_recording_stays(void **state)
 	session_add_second(session, true, -1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	wss_session_close(session, now_ns, NULL);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_ino, good.st_ino);
+
+	/* Room for nothing: that is known before any window is taken. */
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 0, limit.rlim_max }), 0);
+	r = wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(r, -1);
+	assert_non_null(strstr(err.text, "cannot write to it"));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_ino, good.st_ino);
 
