@@ -146,17 +146,17 @@ static void window_add(const struct wss_learner *learner, struct window *window,
 	window->n++;
 }
 
-/* Returns the nearest-rank percentile. */
-static size_t window_rank(const struct window *window, double level)
+/* Returns the index of the nearest-rank percentile of n values. */
+static size_t rank_of(size_t n, double level)
 {
-	size_t rank = (size_t)ceil(level * window->n - 1e-9);
+	size_t rank = (size_t)ceil(level * (double)n - 1e-9);
 
 	return rank ? rank - 1 : 0;
 }
 
 static uint64_t window_size(const struct window *window, double level)
 {
-	return window->n ? window->sorted[window_rank(window, level)] : 0;
+	return window->n ? window->sorted[rank_of(window->n, level)] : 0;
 }
 
 static uint64_t with_margin(uint64_t bytes, double margin)
@@ -164,7 +164,7 @@ static uint64_t with_margin(uint64_t bytes, double margin)
 	return wss_u64_from_double((double)bytes * (1 + margin));
 }
 
-/* Returns the cost of a rule, the imagined past included. */
+/* Returns the cost of a rule, the imagined past included: n hours of that are as many as the rule's window has room for. */
 static double rule_cost(const struct wss_learner *learner, size_t rule)
 {
 	const struct verdict *verdict = &learner->verdicts[rule];
@@ -173,8 +173,8 @@ static double rule_cost(const struct wss_learner *learner, size_t rule)
 	const struct window *window =
 		&learner->windows[rule / learner->n_margins / learner->n_levels];
 	double margin = learner->margins[m];
-	size_t beyond = window->n - window_rank(window, learner->levels[l]);
-	double failed = (double)beyond / (window->room + 1.0) * learner->doubts[m];
+	size_t beyond = window->room - rank_of(window->room, learner->levels[l]);
+	double failed = (double)beyond / ((double)window->room + 1) * learner->doubts[m];
 	double slack = margin / (1 + margin);
 
 	return (verdict->slack + PRIOR_HOURS * slack +
