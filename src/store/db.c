@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store/db.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -174,8 +175,10 @@ int wss_db_error(struct wss_history *history, const char *what, struct wss_error
 				   : why == SQLITE_INTERRUPT ? WSS_ERR_INTERRUPTED
 							     : WSS_ERR_FAILED;
 
+	bool full = why == SQLITE_FULL || (why == SQLITE_IOERR && sqlite3_system_errno(history->db) == ENOSPC);
+
 	return wss_error_set(err, code, "history %s: %s: %s", history->path, what,
-			     sqlite3_errmsg(history->db));
+			     full ? strerror(ENOSPC) : sqlite3_errmsg(history->db));
 }
 
 int wss_db_exec(struct wss_history *history, const char *text, const char *what,
