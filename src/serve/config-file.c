@@ -243,6 +243,12 @@ static econf_err config_pass_entry(struct config *config, econf_file *file, cons
 	}
 	if (code != ECONF_SUCCESS)
 		return code;
+	/*
+	 * libeconf 0.5.1 takes an indented comment for a continuation of the line above, and keeps its line break.
+	 * Nothing else follows a break: each line was checked to be a whole setting.
+	 */
+	if (value)
+		value[strcspn(value, "\n")] = '\0';
 	entry.value = value ? value : "";
 	config->events->entry(&entry, config->opaque);
 	return ECONF_SUCCESS;

@@ -90,6 +90,12 @@ has() { # LINE...
 	done
 }
 
+@test "an indented comment is one, and belongs to no value" {
+	printf '[metrics]\ntextfile = /run/x\n  # metrics = full\n\t# more\n[log]\ndebug = yes\n # the end\n' >"$etc/serve.conf"
+	good
+	has 'textfile = /run/x' 'metrics = standard' 'debug = yes'
+}
+
 @test "every option has a key, and every key an option" {
 	good
 	sed -n 's/^# \([a-z-]*\) is not set$/\1/p; s/^\([a-z-]*\) = .*/\1/p' out | sort >keys
