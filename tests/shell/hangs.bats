@@ -75,7 +75,8 @@ stop() {
 	took=$(($(milliseconds) - from))
 	echo "$3: $status after $took ms: $(cat "$3.err")"
 	[ "$status" = "$2" ]
-	[ "$took" -lt 200 ]
+	# Not the 30 s of its deadline; a busy machine may take its time.
+	[ "$took" -lt 3000 ]
 	! grep -q web "$3.out"
 }
 
