@@ -114,7 +114,7 @@ refused_for() { # NAME REASON
 	wss balloon hidden --output csv
 	embed_guest_alive hidden
 	[ "$(field action)" = refused ]
-	[[ $(field reason) == *"its memory may be encrypted and pinned"* ]]
+	[[ $(field reason) == *"may be encrypted, so pinned"* ]]
 	[ -z "$(field hint)" ]
 }
 

@@ -90,7 +90,7 @@ opens() { # SVG
 			END { for (x in height) if (height[x] < 100) bad = 1; exit bad || length(height) < 30 }'
 	"$draw" 1 1 40000 "" bounded text >"$BATS_TEST_TMPDIR/text"
 	cat "$BATS_TEST_TMPDIR/text"
-	grep -E '^ +40\.00 s +2\.00 MiB -64\.0 MiB +[|]#-{40,}$' "$BATS_TEST_TMPDIR/text"
+	grep -E '^ +40\.0 s +2\.00 MiB -64\.0 MiB +[|]#-{40,}$' "$BATS_TEST_TMPDIR/text"
 	awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/text"
 }
 
