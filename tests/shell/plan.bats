@@ -394,7 +394,7 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 
 @test "usage errors" {
 	run -2 "$virt_wss" plan
-	[[ $output == *'missing argument FILE'* ]]
+	[[ $output == *'missing FILE'* ]]
 	run -2 "$virt_wss" plan --goal big x.json
 	[[ $output == *"'big' is not empty or safe"* ]]
 	run -2 "$virt_wss" plan --risk 60 x.json
