@@ -58,6 +58,14 @@ runs() {
 	[[ $out == *"check-clean failed"* ]]
 }
 
+@test "a tier that is killed before its end is a failure" {
+	# Its parent is make, whose parent runs the tier.
+	echo 'kill -KILL $(ps -o ppid= -p $PPID)' >>"$dir/build/check-quick"
+	check quick
+	[ "$status" = 1 ]
+	[[ $out == *"0 passed, 1 failed" ]]
+}
+
 @test "a signal ends what runs at the same time" {
 	for tier in quick leaky; do
 		printf 'echo $$ >>%s; : %s; while :; do sleep 0.2; done\n' "$dir/pids" "$marker" >"$dir/build/check-$tier"
@@ -68,6 +76,7 @@ runs() {
 		[ "$(wc -l <"$dir/pids")" != 2 ] || break
 		sleep 0.1
 	done
+	[ "$(wc -l <"$dir/pids")" = 2 ]
 	kill -TERM $pid
 	status=0
 	wait $pid || status=$?
