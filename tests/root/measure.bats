@@ -219,7 +219,7 @@ right_within_10_percent() { # VALUE FROM_MS
 		'virt-wss mark '*) continue ;;
 		'virt-wss record '*) expected=5 ;;
 		# It has no balloon.
-		'virt-wss squeeze web1 --step '*) expected=5 ;;
+		'virt-wss squeeze web1 '* | 'virt-wss balloon web1'*) expected=5 ;;
 		# No service has watched it.
 		'virt-wss cold web1') expected=1 ;;
 		esac
