@@ -58,6 +58,18 @@ runs() {
 	[[ $out == *"check-clean failed"* ]]
 }
 
+@test "a tier that only builds has no tests, and fails if a build does" {
+	printf '.PHONY: check-builds\ncheck-builds:\n\t@sh ./$@\n' >>"$dir/build/Makefile"
+	echo 'echo built >it' >"$dir/build/check-builds"
+	check builds
+	[ "$status" = 0 ]
+	[[ $out == *"1 passed, 0 failed" ]]
+	echo 'echo the linker is missing; exit 1' >"$dir/build/check-builds"
+	check builds
+	[ "$status" = 1 ]
+	[[ $out == *"check-builds failed"*"the linker is missing"*"0 passed, 1 failed" ]]
+}
+
 @test "a tier that is killed before its end is a failure" {
 	# Its parent is make, whose parent runs the tier.
 	echo 'kill -KILL $(ps -o ppid= -p $PPID)' >>"$dir/build/check-quick"
