@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/sample-order.h"
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
@@ -178,6 +179,7 @@ struct sample_run {
 	struct wss_report *report;
 	struct wss_progress *line;   /* shown on the terminal; NULL if there is none */
 	struct wss_history *history; /* NULL unless --store */
+	struct wss_sample_order order;
 	struct wss_tally tally;
 	size_t total;		       /* guests that count as failed if they give no sample */
 	size_t opted_out;	       /* guests left out of "all guests"; not in total */
@@ -191,6 +193,7 @@ struct sample_run {
 struct sample_state {
 	bool bad;      /* it has been counted as failed, once per guest */
 	bool measured; /* last_good is set */
+	struct wss_sample_place *place;
 	struct wss_sample last_good;
 };
 
@@ -270,16 +273,12 @@ static void sample_print_notes(const struct wss_sample *sample)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 }
 
-static void sample_on_sample(struct wss_target *target, const struct wss_sample *sample,
-			     bool last, void *opaque)
+static void sample_print(const struct wss_sample *sample, bool last, void *opaque)
 {
-	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
-	struct wss_error error = WSS_ERROR_INIT;
 
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
-		count_bad(run, target, &sample->error);
 		return;
 	}
 	wss_progress_hold(run->line);
@@ -288,6 +287,20 @@ static void sample_on_sample(struct wss_target *target, const struct wss_sample 
 	wss_progress_release(run->line);
 	if (run->cli->format == WSS_FORMAT_TABLE && last)
 		sample_print_notes(sample);
+}
+
+static void sample_on_sample(struct wss_target *target, const struct wss_sample *sample,
+			     bool last, void *opaque)
+{
+	struct sample_state *state = target->data;
+	struct sample_run *run = opaque;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	wss_sample_order_give(&run->order, state->place, sample, last);
+	if (!wss_sample_measured(sample)) {
+		count_bad(run, target, &sample->error);
+		return;
+	}
 	if (!state->measured)
 		run->measured++;
 	state->measured = true;
@@ -319,24 +332,35 @@ static void sample_on_trouble(struct wss_target *target, const struct wss_error 
 		count_bad(opaque, target, error);
 }
 
+static void sample_on_done(struct wss_target *target, void *opaque)
+{
+	struct sample_state *state = target->data;
+
+	wss_sample_order_end(&((struct sample_run *)opaque)->order, state->place);
+}
+
 static const struct wss_round_events events = {
 	.opened = sample_on_opened,
 	.left_out = on_left_out,
 	.sample = sample_on_sample,
 	.publish = sample_on_publish,
 	.trouble = sample_on_trouble,
+	.done = sample_on_done,
 	.progress = sample_on_progress,
 };
 
-static int join_all(struct wss_round *round, struct wss_targets *targets, struct wss_error *err)
+static int join_all(struct wss_round *round, struct sample_run *run, struct wss_targets *targets,
+		    struct wss_error *err)
 {
 	for (size_t i = 0; i < targets->n; i++) {
 		struct wss_target *target = targets->list[i];
+		struct sample_state *state = calloc(1, sizeof(*state));
 
-		target->release_data = free;
-		target->data = calloc(1, sizeof(struct sample_state));
-		if (!target->data)
+		if (!state)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		state->place = &run->order.places[i];
+		target->release_data = free;
+		target->data = state;
 		if (wss_round_join(round, target, NULL, targets->all, err) < 0)
 			return -1;
 		targets->list[i] = NULL;
@@ -346,17 +370,23 @@ static int join_all(struct wss_round *round, struct wss_targets *targets, struct
 
 static int run_round(struct sample_run *run, struct wss_targets *targets, struct wss_error *err)
 {
+	wss_auto_free struct wss_sample_place *places = calloc(targets->n + 1, sizeof(*places));
 	struct wss_round *round;
 	int r;
 
+	if (!places)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	run->total = targets->n;
+	run->order = (struct wss_sample_order){ .places = places, .n = targets->n,
+						.print = sample_print, .opaque = run };
 	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
 		return -1;
-	r = join_all(round, targets, err);
+	r = join_all(round, run, targets, err);
 	run->line = wss_progress_begin("measuring",
 				       wss_round_length_ns(&run->options->round, run->total));
 	if (r == 0)
 		r = wss_round_run(round, err);
+	wss_sample_order_flush(&run->order);
 	wss_progress_end(run->line);
 	wss_round_free(round);
 	return r;

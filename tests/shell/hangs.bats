@@ -171,3 +171,15 @@ stop() {
 	[ $((SECONDS - from)) -lt 10 ]
 	grep -q web1 closing.out
 }
+
+@test "sample prints its rows in the order asked for, with --all by name, not in the order of answers" {
+	local format
+	for format in csv json; do
+		WSS_HANG_SECONDS=2 begin virDomainGetXMLDesc:web1 rows sample --output $format web3 web1 web2
+		wait "$pid" || true
+		[ "$(grep -o 'web[123]' rows.out | uniq | tr '\n' ' ')" = "web3 web1 web2 " ]
+		WSS_HANG_SECONDS=2 begin virDomainGetXMLDesc:web2 rows sample --output $format --all
+		wait "$pid" || true
+		[ "$(grep -o 'web[123]' rows.out | uniq | tr '\n' ' ')" = "web1 web2 web3 " ]
+	done
+}
