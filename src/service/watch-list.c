@@ -27,7 +27,7 @@ struct wss_lister {
 	struct wss_workers *workers;
 	struct wss_worker *worker; /* NULL: none is under way */
 	struct listing *listing;
-	uint64_t next_ns;
+	uint64_t list_ns, next_ns;
 };
 
 static void listing_run(void *opaque)
@@ -53,16 +53,16 @@ static void listing_free(void *opaque)
 	free(listing);
 }
 
-struct wss_lister *wss_lister_new(const struct wss_hypervisor_options *options,
-				  struct wss_hypervisor *hypervisor,
-				  const struct wss_cancel *cancel)
+struct wss_lister *wss_lister_new(const struct wss_watch_options *options,
+				  struct wss_hypervisor *hypervisor)
 {
 	struct wss_lister *lister = calloc(1, sizeof(*lister));
 
 	if (!lister)
 		return NULL;
-	lister->options = *options;
-	lister->cancel = cancel;
+	lister->options = options->hypervisor;
+	lister->list_ns = options->list_ns;
+	lister->cancel = options->cancel;
 	lister->workers = wss_workers_new();
 	if (!lister->workers) {
 		free(lister);
@@ -78,7 +78,7 @@ static int lister_start(struct wss_lister *lister, struct wss_error *err)
 	struct listing *listing = calloc(1, sizeof(*listing));
 	struct wss_work work = { listing_run, listing_free, listing, NULL };
 
-	lister->next_ns = wss_clock_now_ns() + WSS_WATCH_LIST_NS;
+	lister->next_ns = wss_clock_now_ns() + lister->list_ns;
 	if (!listing)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	work.deadline = &listing->deadline;

@@ -200,10 +200,9 @@ void wss_pressure_hold_free(struct wss_pressure_hold *hold);
 /* Opens libvirt where it is not open, and lists what runs, in a worker. */
 struct wss_lister;
 
-/* hypervisor NULL: it is opened with options, which must outlive it. NULL: out of memory. */
-struct wss_lister *wss_lister_new(const struct wss_hypervisor_options *options,
-				  struct wss_hypervisor *hypervisor,
-				  const struct wss_cancel *cancel);
+/* hypervisor NULL: it is opened with options->hypervisor, whose strings must outlive it. NULL: out of memory. */
+struct wss_lister *wss_lister_new(const struct wss_watch_options *options,
+				  struct wss_hypervisor *hypervisor);
 
 /*
  * Starts a listing where one is due, and takes the result of one that is done: 1 with *ret_domains for

@@ -35,6 +35,7 @@ void wss_watch_options_init(struct wss_watch_options *options)
 		.period_ns = WSS_WATCH_PERIOD_NS,
 		.canary_ns = WSS_WATCH_CANARY_NS,
 		.boot_ns = WSS_WATCH_BOOT_NS,
+		.list_ns = WSS_WATCH_LIST_NS,
 		.pressure_share = WSS_WATCH_PRESSURE_SHARE,
 		.budget = WSS_BUDGET_INIT,
 		.fault_ns = WSS_FAULT_COST_FALLBACK_NS,
@@ -286,7 +287,7 @@ int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch
 	watch->events = *events;
 	watch->opaque = opaque;
 	round.measure = options->measure;
-	watch->lister = wss_lister_new(&watch->options.hypervisor, hypervisor, options->cancel);
+	watch->lister = wss_lister_new(&watch->options, hypervisor);
 	if (!hypervisor)
 		watch->pool = wss_pool_new(&watch->options.hypervisor);
 	watch->publisher = wss_publisher_new();

@@ -52,8 +52,8 @@
 #define WSS_WATCH_WINDOW_NS (4 * WSS_NS_PER_S)
 #define WSS_WATCH_BOOT_NS (120 * WSS_NS_PER_S)
 #define WSS_WATCH_PRESSURE_SHARE 0.1
-/* How often guests are listed, libvirt is called again that was lost, and a guest whose connection failed. */
 #define WSS_WATCH_LIST_NS (5 * WSS_NS_PER_S)
+/* How often libvirt is called again that was lost, and a guest whose connection failed. */
 #define WSS_WATCH_RECONNECT_NS (500 * WSS_NS_PER_MS)
 #define WSS_WATCH_RETRY_NS (2 * WSS_NS_PER_S)
 /* When a fine window is tried again that was not possible or too dear. */
@@ -72,6 +72,7 @@ struct wss_watch_options {
 	uint64_t period_ns;		    /* for guests whose policy has none, at least 1 s */
 	uint64_t canary_ns;		    /* length of a canary's window */
 	uint64_t boot_ns;		    /* how long a guest that has just started or rebooted is left alone */
+	uint64_t list_ns;		    /* how often guests are listed */
 	struct wss_budget budget;
 	double pressure_share; /* memory pressure (host/pressure.h), 0 to 1, that holds the watch; 0: none does */
 	double fault_ns; /* what a second-level fault costs (track/fault-cost.h) */

@@ -74,6 +74,7 @@ static void prepare(size_t n)
 	options.canary_ns = 10 * MS;
 	options.period_ns = PERIOD_NS;
 	options.boot_ns = 0;
+	options.list_ns = 300 * MS;
 	options.pressure_share = 0;
 	options.budget.guest_share = 1;
 	options.budget.stall_ns = 100 * MS;
