@@ -48,7 +48,7 @@ static void sums_add(struct sums *sums, const struct wss_watched *guest,
 	}
 	if (!guest->measured)
 		return;
-	sums->measured++;
+	sums->measured += wss_watched_has_wss(guest);
 	sums->stale += wss_guest_is_stale(guest);
 	sum_add(&sums->wss, sample->wss_bytes);
 	sum_add(&sums->balloon, sample->memory.balloon_bytes);

@@ -343,7 +343,7 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 	for (size_t i = 0; i < n; i++) {
 		const struct wss_watched *guest = wss_watch_guest(serve->watch, i);
 
-		measured += guest->measured;
+		measured += wss_watched_has_wss(guest);
 		refused += guest->state == WSS_WATCHED_REFUSED;
 	}
 	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s%s%s", n,

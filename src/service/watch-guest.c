@@ -227,6 +227,17 @@ static void guest_explain_coarse(struct wss_watch_guest *guest, const struct wss
 	}
 }
 
+/* A canary's window is shorter than the others: what it found is not the guest's working set. */
+static void sample_drop_working_set(struct wss_sample *sample)
+{
+	const struct wss_amount unknown = {.known = false};
+
+	sample->wss_bytes = sample->low_bytes = sample->high_bytes = unknown;
+	sample->written_bytes = sample->written_low_bytes = sample->written_high_bytes =
+		unknown;
+	sample->n_curve = 0;
+}
+
 static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *visit,
 			      const struct wss_sample *sample)
 {
@@ -238,6 +249,8 @@ static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *v
 	watched->measured_ns = wss_clock_now_ns();
 	watched->kind = visit->kind;
 	wss_sample_copy(&watched->sample, sample);
+	if (visit->kind == WSS_WINDOW_CANARY)
+		sample_drop_working_set(&watched->sample);
 	guest_explain_coarse(guest, visit);
 	guest_account(guest, visit, sample);
 }

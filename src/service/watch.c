@@ -57,6 +57,11 @@ const char *wss_watched_state_name(enum wss_watched_state state)
 	return names[state];
 }
 
+bool wss_watched_has_wss(const struct wss_watched *guest)
+{
+	return guest->measured && guest->sample.wss_bytes.known;
+}
+
 const char *wss_coarse_name(enum wss_coarse coarse)
 {
 	static const char *const names[] = {

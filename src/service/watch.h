@@ -129,7 +129,7 @@ struct wss_watched {
 	bool measured; /* there is a sample */
 	enum wss_window_kind kind; /* of the window that gave it */
 	uint64_t measured_ns;	   /* when, wss_clock_now_ns() */
-	struct wss_sample sample;
+	struct wss_sample sample;  /* of a canary without a working set: its window is too short */
 	enum wss_coarse coarse;
 	struct wss_error coarse_why; /* set unless coarse is WSS_COARSE_NOT */
 	/* Over all windows, and since when, wss_clock_now_ns(). */
@@ -146,8 +146,11 @@ struct wss_watched {
 	uint64_t spent_ns; /* spent_vcpu_ns for each of its vCPUs */
 };
 
+/* Whether a window other than a canary has found its working set last. */
+bool wss_watched_has_wss(const struct wss_watched *guest);
+
 struct wss_watch_events {
-	/* A new sample, good or bad. */
+	/* A new sample, good or bad; the guest's own lacks the working set of a canary. */
 	void (*sample)(const struct wss_watched *guest, const struct wss_sample *sample,
 		       void *opaque);
 	/* A guest is listed no more. */

@@ -273,6 +273,7 @@ static void test_backs_off(void **unused)
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 2);
 	assert_int_equal(watched(0)->kind, WSS_WINDOW_COARSE);
+	assert_true(wss_watched_has_wss(watched(0)));
 	/* Ten times as dear as predicted: within two windows it is measured less, and cheaper. */
 	guests[0].faults = wss_amount_of(100000);
 	STEP_UNTIL(watched(0)->windows == 4);
@@ -282,6 +283,10 @@ static void test_backs_off(void **unused)
 	assert_true(watched(0)->period_ns >= 2 * PERIOD_NS);
 	STEP_UNTIL(watched(0)->windows == 5);
 	assert_int_equal(watched(0)->kind, WSS_WINDOW_CANARY);
+	/* Such a short window finds no working set. */
+	assert_true(watched(0)->measured);
+	assert_false(wss_watched_has_wss(watched(0)) || watched(0)->sample.low_bytes.known ||
+		     watched(0)->sample.high_bytes.known || watched(0)->sample.n_curve);
 	end();
 }
 
