@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: one instant query for the memory of all hosts and one for the info of
+ * Theory of operation: one instant query for the memory of all hosts and one for the names of
  * all guests make the fleet; a few more add a figure to each of its members. Then one range
  * query per host, so that no answer is large, reads the largest working set of each hour, and
  * folds four weeks into one.
@@ -46,7 +46,7 @@ struct reading;
 
 struct series {
 	struct reading *reading;
-	char instance[256], uuid[37], domain[256], advice[16];
+	char instance[256], uuid[37], domain[256];
 	char exported_instance[256], exported_domain[256];
 	struct point point;
 };
@@ -127,7 +127,6 @@ static const struct wss_json_field metric_fields[] = {
 	WSS_JSON_FIELD(series, "uuid", WSS_JSON_MESSAGE, uuid),
 	WSS_JSON_FIELD(series, "domain", WSS_JSON_MESSAGE, domain),
 	WSS_JSON_FIELD(series, "exported_domain", WSS_JSON_MESSAGE, exported_domain),
-	WSS_JSON_FIELD(series, "advice", WSS_JSON_MESSAGE, advice),
 };
 WSS_JSON_TABLE(metric);
 
@@ -309,9 +308,6 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 	guest.n_series = 1;
 	memcpy(guest.name, series->domain, sizeof(guest.name));
 	memcpy(guest.uuid, series->uuid, sizeof(guest.uuid));
-	/* Nothing was advised yet. */
-	snprintf(guest.status, sizeof(guest.status), "%s",
-		 series->advice[0] ? series->advice : "unknown");
 	return wss_estate_add_guest(reading->fleet, &guest, err);
 }
 
@@ -353,6 +349,37 @@ static int take_figure(struct reading *reading, struct series *series, struct ws
 	if (guest)
 		keep_larger((struct wss_amount *)(void *)((char *)guest + reading->offset),
 			    series->point.bytes);
+	return 0;
+}
+
+/* Takes whether there is a recommendation, by its code in docs/metrics.md. */
+static int take_status(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	static const char *const names[] = {"ok", "unknown", "too early", "opted out",
+					    "failed"};
+	struct wss_estate_guest *guest = guest_find(reading, series);
+	struct wss_amount code = series->point.bytes;
+	const char *name = code.known && code.value < 5 ? names[code.value] : "unknown";
+
+	(void)err;
+	if (!guest)
+		return 0;
+	guest->is_ambiguous |= guest->status[0] && strcmp(guest->status, name) != 0;
+	snprintf(guest->status, sizeof(guest->status), "%s", name);
+	return 0;
+}
+
+/* Reads why guests have no recommendation; where nothing was advised yet there is no series. */
+static int read_statuses(struct prometheus *run, struct wss_error *err)
+{
+	struct wss_estate *fleet = run->reading.fleet;
+
+	run->reading.take = take_status;
+	if (query(run, "virt_wss_advice", err) < 0)
+		return -1;
+	for (size_t i = 0; i < fleet->n_guests; i++)
+		if (!fleet->guests[i].status[0])
+			strcpy(fleet->guests[i].status, "unknown");
 	return 0;
 }
 
@@ -414,8 +441,7 @@ static int guests_merge(struct wss_estate *fleet, struct wss_error *err)
 			continue;
 		}
 		first->n_series++;
-		first->is_ambiguous |= strcmp(first->name, guest->name) != 0 ||
-				       strcmp(first->status, guest->status) != 0;
+		first->is_ambiguous |= strcmp(first->name, guest->name) != 0;
 		guest->n_series = 0;
 		fleet->hosts[guest->host].n_guests--;
 	}
@@ -530,6 +556,8 @@ static int read_fleet(struct prometheus *run, struct wss_error *err)
 	if (!by_uuid)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	run->reading.by_uuid = by_uuid;
+	if (read_statuses(run, err) < 0)
+		return -1;
 	return read_figures(run, err) < 0 ? -1 : read_weeks(run, err);
 }
 

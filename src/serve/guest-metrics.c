@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/guest-metrics.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,68 @@ static double get_balloon(const struct metered *metered, size_t i)
 ADVISED_AMOUNT(recommended)
 ADVISED_AMOUNT(reclaimable)
 
+/* --- codes: docs/metrics.md has them, and so have the texts for help --- */
+
+/* Waiting and measuring are one. */
+static double get_state(const struct metered *metered, size_t i)
+{
+	static const int codes[WSS_WATCHED_STATES] = { [WSS_WATCHED_WAITING] = 0, [WSS_WATCHED_MEASURING] = 0,
+						       [WSS_WATCHED_HELD] = 1,	  [WSS_WATCHED_REFUSED] = 2,
+						       [WSS_WATCHED_LEFT_OUT] = 3, [WSS_WATCHED_PAUSED] = 4 };
+
+	return codes[metered_guest(metered, i)->state];
+}
+
+static double bound_code(enum wss_bound bound)
+{
+	return bound == WSS_BOUND_AT_MOST ? 1 : bound == WSS_BOUND_AT_LEAST ? -1 : 0;
+}
+
+static double get_bound(const struct metered *metered, size_t i)
+{
+	const struct wss_watched *guest = metered_guest(metered, i);
+
+	return wss_watched_has_wss(guest) ? bound_code(sample_bound(&guest->sample)) : NAN;
+}
+
+static double get_degraded(const struct metered *metered, size_t i)
+{
+	const struct wss_watched *guest = metered_guest(metered, i);
+
+	return wss_watched_has_wss(guest) ? guest->sample.quality == WSS_QUALITY_DEGRADED : NAN;
+}
+
+static double get_coarse(const struct metered *metered, size_t i)
+{
+	static_assert(WSS_COARSE_FAILED == 6 && WSS_CONFIDENCE_HIGH == 3, "the codes of coarse and confidence");
+	return metered_guest(metered, i)->coarse;
+}
+
+static double get_advice(const struct metered *metered, size_t i)
+{
+	static const int codes[] = { [WSS_ADVICE_OK] = 0,	 [WSS_ADVICE_UNKNOWN] = 1, [WSS_ADVICE_TOO_EARLY] = 2,
+				     [WSS_ADVICE_OPTED_OUT] = 3, [WSS_ADVICE_FAILED] = 4 };
+	const struct wss_advised *advised = metered_advised(metered, i);
+
+	return advised ? codes[advised->status] : NAN;
+}
+
+static double get_advice_bound(const struct metered *metered, size_t i)
+{
+	const struct wss_advised *advised = metered_advised(metered, i);
+
+	return advised && advised->windows ? bound_code(wss_bound_of_granularity(advised->granularity_bytes)) : NAN;
+}
+
+static double get_confidence(const struct metered *metered, size_t i)
+{
+	const struct wss_advised *advised = metered_advised(metered, i);
+
+	return advised ? advised->confidence : NAN;
+}
+
+/* --- times and counts --- */
+
 static double get_age(const struct metered *metered, size_t i)
 {
 	const struct wss_watched *guest = metered_guest(metered, i);
@@ -145,11 +208,17 @@ static double get_spent(const struct metered *metered, size_t i)
 }
 
 #define GAUGE(name, unit, help) { "virt_wss_" name "_" unit, WSS_METRIC_GAUGE, unit, help }
+#define CODE(name, help) { "virt_wss_" name, WSS_METRIC_GAUGE, NULL, help }
 #define COUNTER(name, unit, help) { "virt_wss_" name, WSS_METRIC_COUNTER, unit, help }
 
 static const struct guest_metric guest_metrics[] = {
 	{ WSS_METRICS_MINIMAL,
-	  GAUGE("working_set", "bytes", "Memory that the guest touched in its last window; info has its bound"), get_wss },
+	  CODE("state", "0 watched, 1 held, 2 refused by the budget, 3 left out by its policy, 4 paused"), get_state },
+	{ WSS_METRICS_MINIMAL,
+	  GAUGE("working_set", "bytes", "Memory that the guest touched in its last window"), get_wss },
+	{ WSS_METRICS_MINIMAL,
+	  CODE("working_set_bound", "Whether the true working set is: 0 exactly, 1 at most, -1 at least that"),
+	  get_bound },
 	{ WSS_METRICS_MINIMAL,
 	  GAUGE("working_set_low", "bytes",
 		"Memory that the guest touched at least, where its working set is only known to be at most so large"),
@@ -167,6 +236,17 @@ static const struct guest_metric guest_metrics[] = {
 	  GAUGE("reclaimable", "bytes",
 		"Resident memory beyond what the guest should have, from its history"),
 	  get_reclaimable },
+	{ WSS_METRICS_MINIMAL,
+	  CODE("advice", "Why nothing is recommended: 0 it is, 1 unknown, 2 too early, 3 opted out, 4 failed"),
+	  get_advice },
+	{ WSS_METRICS_MINIMAL,
+	  CODE("advice_bound", "Whether the need that the history shows is: 0 exactly, 1 at most that"), get_advice_bound },
+	{ WSS_METRICS_STANDARD,
+	  CODE("advice_confidence", "Confidence in the recommendation: 0 none, 1 low, 2 medium, 3 high"), get_confidence },
+	{ WSS_METRICS_STANDARD, CODE("degraded", "Whether something disturbed the last window, as the notes of its sample say"), get_degraded },
+	{ WSS_METRICS_STANDARD,
+	  CODE("coarse", "Why a guest on huge pages is not measured by 4 KiB: 0 it is, 1 setting, 2 continuous, "
+			 "3 unsupported, 4 budget, 5 busy, 6 failed"), get_coarse },
 	{ WSS_METRICS_STANDARD,
 	  GAUGE("written", "bytes", "Memory that the guest wrote to in its last window"), get_written },
 	{ WSS_METRICS_STANDARD,
@@ -199,52 +279,14 @@ static void write_guest_metrics(struct wss_metrics *metrics, const struct metere
 
 /* --- the info --- */
 
-/* Waiting and measuring are one: a label that changes with every window would make new series of it. */
-static const char *info_state(enum wss_watched_state state)
-{
-	return state == WSS_WATCHED_WAITING || state == WSS_WATCHED_MEASURING
-		       ? "watched"
-		       : wss_watched_state_name(state);
-}
-
-static void put_info(struct wss_metrics *metrics, const struct wss_watched *guest,
-		     const struct wss_advised *advised)
-{
-	const struct wss_sample *sample = &guest->sample;
-	bool measured = guest->measured;
-	char window[32] = "";
-	const struct wss_label labels[] = {
-		{ "domain", guest->name },
-		{ "uuid", guest->uuid },
-		{ "state", info_state(guest->state) },
-		{ "kind", measured ? wss_window_kind_name(guest->kind) : "" },
-		{ "method", measured && sample->method ? sample->method : "" },
-		{ "quality", measured ? wss_quality_name(sample->quality) : "" },
-		{ "bound", measured ? wss_bound_name(sample_bound(sample)) : "" },
-		{ "coarse", wss_coarse_name(guest->coarse) },
-		{ "window", window },
-		{ "advice", advised ? wss_advice_status_name(advised->status) : "" },
-		{ "confidence", advised ? wss_confidence_name(advised->confidence) : "" },
-		{ "advice_bound", advised && advised->windows
-					  ? wss_bound_name(wss_bound_of_granularity(advised->granularity_bytes))
-					  : "" },
-	};
-
-	if (measured)
-		snprintf(window, sizeof(window), "%g", SECONDS(sample->requested_window_ns));
-	wss_metrics_value(metrics, labels, sizeof(labels) / sizeof(labels[0]), 1);
-}
-
+/* Its labels stay the same for the guest's lifetime: one that changes would make it another series. */
 static void write_infos(struct wss_metrics *metrics, const struct metered *metered)
 {
-	static const struct wss_metric info = {
-		"virt_wss_domain", WSS_METRIC_INFO, NULL,
-		"How the guest is measured, and what its history is good for"
-	};
+	static const struct wss_metric info = { "virt_wss_domain", WSS_METRIC_INFO, NULL, "A running guest" };
 
 	wss_metrics_family(metrics, &info);
 	for (size_t i = 0; i < metered->n; i++)
-		put_info(metrics, metered_guest(metered, i), metered_advised(metered, i));
+		put_guest_value(metrics, metered_guest(metered, i), NULL, 1);
 }
 
 /* --- several values for each guest --- */

@@ -11,9 +11,9 @@
 #include "service/watch.h"
 
 /* How many series a guest has at most, by level. A level has all series of the levels below it. */
-#define WSS_METRICS_MINIMAL_MAX 8
-#define WSS_METRICS_STANDARD_MAX 23
-#define WSS_METRICS_FULL_MAX 26
+#define WSS_METRICS_MINIMAL_MAX 12
+#define WSS_METRICS_STANDARD_MAX 30
+#define WSS_METRICS_FULL_MAX 33
 
 enum wss_metrics_level {
 	WSS_METRICS_MINIMAL = -1, /* its working set, its size, what it could do without */

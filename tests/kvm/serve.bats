@@ -28,24 +28,22 @@ metric() { # NAME GUEST: its value
 	sed -n "s/^virt_wss_$1{domain=\"$2\"[^}]*} //p" "$metrics" 2>/dev/null
 }
 
-info_says() { # GUEST LABELS...
-	local label
-	for label in "${@:2}"; do
-		grep "^virt_wss_domain_info{domain=\"$1\"" "$metrics" 2>/dev/null | grep -qF "$label" || return 1
-	done
+metric_is() { # NAME GUEST VALUE
+	[ "$(metric "$1" "$2")" = "$3" ]
 }
 
 @test "a guest on huge pages is measured by 4 KiB, one on pages of 4 KiB as it is" {
 	kvm_guest_start huge backing=anonymous touch='pages=4096 stride=8 order=random access=modify'
 	kvm_guest_start small touch='pages=3000 order=random'
 	begin
-	wait_until 60 info_says huge 'kind="coarse"' 'bound="at most"'
+	wait_until 60 metric_is working_set_bound huge 1
 	[ "$(metric working_set_bytes huge)" -ge $((64 << 21)) ]
 	[ "$(metric working_set_low_bytes huge)" -lt $((1 << 20)) ]
-	wait_until 60 info_says huge 'kind="fine"' 'bound="exact"' 'coarse=""'
+	wait_until 60 metric_is working_set_bound huge 0
+	metric_is coarse huge 0
 	kvm_exact "$(metric working_set_bytes huge)" 4096
 	[ -z "$(metric working_set_low_bytes huge)" ]
-	wait_until 60 info_says small 'kind="coarse"' 'bound="exact"'
+	wait_until 60 metric_is working_set_bound small 0
 	kvm_exact "$(metric working_set_bytes small)" 3000
 	end
 	wait_until 20 native_again huge
@@ -59,10 +57,12 @@ native_again() {
 @test "why a guest on huge pages is not measured by 4 KiB is said" {
 	kvm_guest_start coarse backing=anonymous touch='pages=4096 stride=8 order=random'
 	begin --granularity native
-	wait_until 60 info_says coarse 'bound="at most"' 'coarse="setting"'
+	wait_until 60 metric_is working_set_bound coarse 1
+	metric_is coarse coarse 1
 	end
 	begin --max-stall 300us
-	wait_until 60 info_says coarse 'bound="at most"' 'coarse="budget"'
+	wait_until 60 metric_is coarse coarse 4
+	wait_until 60 metric_is working_set_bound coarse 1
 	grep -q 'coarse: its working sets are upper limits.*would stall it' "$BATS_TEST_TMPDIR/err"
 	end
 }
@@ -70,12 +70,12 @@ native_again() {
 @test "killed in a fine window it leaves the guest running, and measurable" {
 	kvm_guest_start killed backing=anonymous touch='pages=4096 stride=8 order=random access=modify'
 	begin
-	wait_until 60 info_says killed 'kind="fine"'
+	wait_until 60 metric_is working_set_bound killed 0
 	kill -KILL "$pid"
 	wait "$pid" || true
 	wait_until 30 native_again killed
 	begin
-	wait_until 60 info_says killed 'kind="fine"' 'bound="exact"'
+	wait_until 60 metric_is working_set_bound killed 0
 	kvm_exact "$(metric working_set_bytes killed)" 4096
 	end
 }

@@ -57,7 +57,7 @@ qemu_pid() {
 	qemu=$(qemu_pid)
 	as_nobody virsh -q -c qemu:///session reset web1
 	start=$EPOCHSECONDS
-	wait_until 10 has 'virt_wss_domain_info{domain="web1",.*state="held".*'
+	wait_until 10 has 'virt_wss_state{domain="web1",.*} 1'
 	grep -q 'web1: has rebooted' err
 	# A window that was open has come to its end.
 	wait_until 10 eval 'before=$(windows); sleep 1; [ "$(windows)" = "$before" ]'
@@ -65,5 +65,5 @@ qemu_pid() {
 	wait_until 60 has_windows $((before + 2))
 	[ $((EPOCHSECONDS - start)) -ge 14 ]
 	[ "$(qemu_pid)" = "$qemu" ]
-	has 'virt_wss_domain_info{domain="web1",.*state="watched".*'
+	has 'virt_wss_state{domain="web1",.*} 0'
 }

@@ -58,7 +58,7 @@ stored() {
 	wait_until 90 has_windows 3
 	[ "$(metric working_set_bytes)" -ge $((32 << 20)) ]
 	[ "$(metric working_set_bytes)" -lt $((128 << 20)) ]
-	grep -q '^virt_wss_domain_info{domain="web1",.*method="refs"' "$metrics"
+	grep -q '^virt_wss_domain_info{domain="web1",uuid="[-0-9a-f]*"} 1$' "$metrics"
 	grep -q '^virt_wss_working_set_within_bytes{domain="web1"' "$metrics"
 	kill -TERM $pid
 	status=0
@@ -85,7 +85,7 @@ stored() {
 
 @test "a guest that has just started is left alone" {
 	begin --boot 20h
-	wait_until 60 grep -q '^virt_wss_domain_info{domain="web1",.*state="held"' "$metrics"
+	wait_until 60 grep -q '^virt_wss_state{domain="web1",.*} 1$' "$metrics"
 	# Longer than the period.
 	for _ in 1 2; do
 		before=$(stat -c %i "$metrics")

@@ -113,9 +113,9 @@ series() { # CODE
 		def host(i, **more):
 		    return [(dict(__name__='virt_wss_host_memory_bytes', instance=i, **more), str(64 * G)),
 		            (dict(__name__='virt_wss_host_overhead_bytes', instance=i, **more), str(2 * G))]
-		def guest(i, n, d, advice='ok', **more):
+		def guest(i, n, d, **more):
 		    labels = dict(instance=i, uuid='00000000-0000-4000-8000-%012d' % n, domain=d, **more)
-		    return [(dict(labels, __name__='virt_wss_domain_info', advice=advice), '1')] + [
+		    return [(dict(labels, __name__='virt_wss_domain_info'), '1'), (dict(labels, __name__='virt_wss_advice'), '0')] + [
 		        (dict(labels, __name__='virt_wss_%s_bytes' % k), str(v * G))
 		        for k, v in (('recommended', 8), ('resident', 12), ('balloon', 16))]
 		series = host('host1') + host('host2') + guest('host1', 1, 'web1') + guest('host1', 3, 'web2') + guest('host2', 2, 'db1')
@@ -156,7 +156,7 @@ series_plan() {
 	series 'series.append((dict([l for l, v in series if l["__name__"].endswith("info")][0], quality="degraded"), "1"))'
 	series_plan '' 'db1' 3
 	[ -z "$stderr" ]
-	series 'series.append((dict([l for l, v in series if l.get("domain") == "db1"][0], advice="too early"), "1"))'
+	series 'series.append((dict([l for l, v in series if l.get("domain") == "db1" and l["__name__"] == "virt_wss_advice"][0], pod="b"), "2"))'
 	series_plan '1 guest stays, because its series contradict each other (--match selects some): db1' 'web1 web2' 3
 	# Federated, with labels of the store where those of virt-wss were.
 	series 'series = [(dict(l, exported_instance=l["instance"], instance="leaf:9090"), v) for l, v in series]'
@@ -302,9 +302,8 @@ write_history() {
 		series('virt_wss_recommended_bytes', both(70 << 30))
 		series('virt_wss_resident_bytes', both(75 << 30))
 		series('virt_wss_balloon_bytes', both(80 << 30))
-		print('# TYPE virt_wss_domain_info gauge')
-		for labels, _, when in both(1):
-		    print('virt_wss_domain_info{job="virt-wss",%s,advice="ok"} 1 %d' % (labels, when))
+		series('virt_wss_domain_info', both(1))
+		series('virt_wss_advice', both(0))
 		print('# TYPE virt_wss_working_set_bytes gauge')
 		for n, g in enumerate(guests):
 		    labels = both(0)[n][0]

@@ -411,6 +411,23 @@ static unsigned count_series(enum wss_metrics_level level, const char *part, boo
 	return n;
 }
 
+/* Returns the value of the first guest's only series of a metric. */
+static long value_of(const char *metric)
+{
+	char *page = page_of(WSS_METRICS_PROMETHEUS, WSS_METRICS_FULL), start[160];
+	const char *found;
+	long value;
+
+	snprintf(start, sizeof(start), "\n%s{domain=\"%s\",uuid=\"%s\"} ", metric,
+		 guests[0].name, guests[0].uuid);
+	found = strstr(page, start);
+	if (!found)
+		fail_msg("no %s", metric);
+	value = strtol(found + strlen(start), NULL, 10);
+	free(page);
+	return value;
+}
+
 /* A guest that is paused holds what it has, also if it was never measured. */
 static void test_host_with_a_paused_guest(void **unused)
 {
@@ -496,14 +513,16 @@ static void test_levels_of_metrics(void **unused)
 	assert_int_equal(count_series(WSS_METRICS_FULL, "age=\"2m\",bound=\"low\"}", &found),
 			 WSS_METRICS_FULL_MAX);
 	assert_true(found);
-	count_series(WSS_METRICS_FULL, "bound=\"at most\",coarse=\"\",window=\"0.0", &found);
-	assert_true(found);
+	assert_int_equal(value_of("virt_wss_working_set_bound"), 1);
+	assert_int_equal(value_of("virt_wss_degraded"), 0);
+	assert_int_equal(value_of("virt_wss_coarse"), 0);
 	/* A lower bound is there where it differs. */
 	count_series(WSS_METRICS_MINIMAL, "virt_wss_working_set_low_bytes{", &found);
 	assert_true(found);
 	((struct wss_watched *)wss_watch_guest(watch, 0))->sample.low_bytes = wss_amount_of(1024 * WSS_MIB);
 	assert_int_equal(count_series(WSS_METRICS_MINIMAL, "working_set_low_bytes{", &found), WSS_METRICS_MINIMAL_MAX - 1);
 	assert_false(found);
+	assert_int_equal(value_of("virt_wss_working_set_bound"), 0);
 	fill_guest();
 	for (int level = WSS_METRICS_MINIMAL; level <= WSS_METRICS_FULL; level++)
 		count_series(level, "", &found);
@@ -511,7 +530,117 @@ static void test_levels_of_metrics(void **unused)
 	wss_pageset_free(guests[0].touched);
 }
 
-/* Why there is no figure is in the info. */
+/* The series that pages have shown of a guest so far, without their values. */
+struct seen {
+	char *series[64];
+	unsigned n, infos;
+};
+
+static void seen_add(struct seen *seen, const char *uuid)
+{
+	char *page = page_of(WSS_METRICS_PROMETHEUS, WSS_METRICS_FULL), *rest;
+
+	for (char *line = strtok_r(page, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		char *end = strrchr(line, ' ');
+		unsigned i = 0;
+
+		if (!strstr(line, uuid) || line[0] == '#')
+			continue;
+		*end = '\0';
+		while (i < seen->n && strcmp(seen->series[i], line) != 0)
+			i++;
+		if (i < seen->n)
+			continue;
+		assert_true(seen->n < 64);
+		seen->series[seen->n++] = strdup(line);
+		seen->infos += strstr(line, "virt_wss_domain_info{") == line;
+	}
+	free(page);
+}
+
+/* Whatever its windows are like, a guest is one series of each metric: a store keeps each for
+ * years. */
+static void test_a_guest_is_always_the_same_series(void **unused)
+{
+	struct seen seen = {.n = 0};
+	struct wss_watched *guest;
+	struct wss_advised *advised;
+	const struct wss_watched *other;
+
+	(void)unused;
+	invent_guests(2);
+	guests[0].touched = wss_pageset_new(64 * WSS_MIB / 4096);
+	assert_int_equal(wss_pageset_add(guests[0].touched, 1024, 256), 256);
+	add_hours(guests[0].uuid, 100, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	seen_add(&seen, guests[0].uuid);
+	STEP_UNTIL(wss_watch_guest(watch, 0)->windows == 1);
+	seen_add(&seen, guests[0].uuid);
+	STEP_UNTIL(wss_watch_guest(watch, 0)->windows >= 2);
+	seen_add(&seen, guests[0].uuid);
+	assert_int_equal(pass(), 1);
+	guest = (struct wss_watched *)wss_watch_guest(watch, 0);
+	advised = (struct wss_advised *)wss_advisor_find(advisor, guest->uuid);
+	for (int i = 0; i < 16; i++) {
+		fill_guest();
+		guest->sample.quality = i & 1 ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK;
+		guest->sample.method = i & 2 ? "idle" : "mmu";
+		guest->sample.requested_window_ns = (uint64_t)(i + 1) * WSS_NS_PER_S;
+		guest->sample.granularity_bytes = wss_amount_of(i & 4 ? 4096 : 2 * WSS_MIB);
+		if (i & 4)
+			guest->sample.low_bytes = guest->sample.high_bytes;
+		guest->kind = (enum wss_window_kind)(i % 3);
+		guest->state = (enum wss_watched_state)(i % WSS_WATCHED_STATES);
+		guest->coarse = (enum wss_coarse)(i % (WSS_COARSE_FAILED + 1));
+		advised->status = (enum wss_advice_status)(i % (WSS_ADVICE_OK + 1));
+		advised->confidence = (enum wss_confidence)(i % (WSS_CONFIDENCE_HIGH + 1));
+		advised->granularity_bytes = i & 1 ? 4096 : 2 * WSS_MIB;
+		seen_add(&seen, guests[0].uuid);
+	}
+	assert_int_equal(seen.infos, 1);
+	assert_int_equal(seen.n, WSS_METRICS_FULL_MAX);
+	while (seen.n)
+		free(seen.series[--seen.n]);
+	/* The other one was never changed. */
+	other = wss_watch_guest(watch, 1);
+	seen = (struct seen){.n = 0};
+	seen_add(&seen, other->uuid);
+	assert_int_equal(seen.infos, 1);
+	while (seen.n)
+		free(seen.series[--seen.n]);
+	end();
+	wss_pageset_free(guests[0].touched);
+}
+
+/* A short window is no working set; its memory is known. */
+static void test_a_canary_is_no_working_set(void **unused)
+{
+	bool found;
+
+	(void)unused;
+	invent_guests(1);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_count(watch) && wss_watch_guest(watch, 0)->measured);
+	assert_int_equal(wss_watch_guest(watch, 0)->windows, 1);
+	count_series(WSS_METRICS_FULL, "virt_wss_working_set", &found);
+	assert_false(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_written", &found);
+	assert_false(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_degraded", &found);
+	assert_false(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_sample_age_seconds{", &found);
+	assert_true(found);
+	STEP_UNTIL(wss_watch_guest(watch, 0)->windows == 2);
+	count_series(WSS_METRICS_FULL, "virt_wss_working_set_bytes{", &found);
+	assert_true(found);
+	end();
+}
+
+/* Why there is no figure is a metric. */
 static void test_why_nothing_is_advised(void **unused)
 {
 	bool found;
@@ -523,34 +652,45 @@ static void test_why_nothing_is_advised(void **unused)
 	watch_begin();
 	advisor_begin();
 	STEP_UNTIL(wss_watch_listed(watch));
-	count_series(WSS_METRICS_MINIMAL, "advice=\"\",confidence=\"\",advice_bound=\"\"} 1\n", &found);
-	assert_true(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_advice", &found);
+	assert_false(found);
 	pass();
-	count_series(WSS_METRICS_MINIMAL, "advice=\"too early\",confidence=\"none\",advice_bound=\"exact\"} 1\n", &found);
-	assert_true(found);
+	assert_int_equal(value_of("virt_wss_advice"), 2);
+	assert_int_equal(value_of("virt_wss_advice_confidence"), 0);
+	assert_int_equal(value_of("virt_wss_advice_bound"), 0);
 	count_series(WSS_METRICS_FULL, "virt_wss_recommended", &found);
 	assert_false(found);
 	count_series(WSS_METRICS_FULL, "virt_wss_reclaimable", &found);
 	assert_false(found);
-	/* Whether a window is open at the moment changes no label. */
+	/* A guest is watched whether or not a window is open at the moment. */
 	STEP_UNTIL(wss_watch_guest(watch, 0)->state == WSS_WATCHED_MEASURING);
-	count_series(WSS_METRICS_MINIMAL, "state=\"watched\"", &found);
-	assert_true(found);
+	assert_int_equal(value_of("virt_wss_state"), 0);
 	end();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_recommends_what_recommend_does, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_recommends_what_recommend_does, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_host, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_host_with_an_unsized_guest, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_host_with_a_paused_guest, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_host_whose_guests_are_all_paused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_host_with_an_unsized_guest, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_host_with_a_paused_guest, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_host_whose_guests_are_all_paused, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_history, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reads_more, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_guest_that_comes_of_age, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_why_nothing_is_advised, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_guest_that_comes_of_age, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_why_nothing_is_advised, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_guest_is_always_the_same_series, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_canary_is_no_working_set, set_up,
+						tear_down),
+		/* The last one, as it leaves the largest pages for tests/shell. */
 		cmocka_unit_test_setup_teardown(test_levels_of_metrics, set_up, tear_down),
 	};
 
