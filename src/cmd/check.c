@@ -103,13 +103,39 @@ static int check_option(void *opaque, int c, const char *value, struct wss_error
 
 /* --- from the service --- */
 
-static bool is_named(const struct wss_cli *cli, int i, const char *name, const char *uuid)
+static bool has_guest(const struct wss_guests *guests, const char *name, const char *uuid)
 {
-	return !strcasecmp(cli->domains[i], uuid) ||
-	       (!cli->by_uuid && !strcmp(cli->domains[i], name));
+	for (size_t i = 0; i < guests->n; i++)
+		if (!strcmp(guests->list[i].uuid, uuid) && (uuid[0] || !strcmp(guests->list[i].name, name)))
+			return true;
+	return false;
 }
 
-/* Keeps the guests that were named, in that order; where names two times does not matter. */
+/* Returns the guest that a word names; NULL: there is none, or there are two. */
+static const struct wss_guest_view *served_find(const struct wss_guests *guests, const char *word, bool by_uuid,
+						char *ret_why, size_t size)
+{
+	const struct wss_guest_view *found = NULL;
+
+	snprintf(ret_why, size, "the service knows no such running domain");
+	for (size_t i = 0; i < guests->n; i++) {
+		const struct wss_guest_view *guest = &guests->list[i];
+
+		if (strcasecmp(word, guest->uuid) != 0 && (by_uuid || strcmp(word, guest->name) != 0))
+			continue;
+		if (found) {
+			snprintf(ret_why, size,
+				 "the name fits two guests, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s): choose one "
+				 "with --uuid UUID",
+				 found->name, found->uuid, guest->name, guest->uuid);
+			return NULL;
+		}
+		found = guest;
+	}
+	return found;
+}
+
+/* Keeps the guests that were named, each once, in that order. */
 static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
 {
 	struct wss_guests kept = { .page_age_ns = guests->page_age_ns,
@@ -119,22 +145,21 @@ static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, stru
 	memcpy(kept.state, guests->state, sizeof(kept.state));
 	memcpy(kept.held, guests->held, sizeof(kept.held));
 	for (int i = 0; i < cli->n_domains; i++) {
-		struct wss_guest_view *guest = NULL, *copy;
+		struct wss_guest_view none = { .name = "" }, *copy;
+		const struct wss_guest_view *guest =
+			served_find(guests, cli->domains[i], cli->by_uuid, none.why, sizeof(none.why));
 
-		for (size_t j = 0; !guest && j < guests->n; j++)
-			if (is_named(cli, i, guests->list[j].name, guests->list[j].uuid))
-				guest = &guests->list[j];
+		snprintf(none.name, sizeof(none.name), "%s", cli->domains[i]);
+		if (!guest)
+			guest = &none;
+		if (has_guest(&kept, guest->name, guest->uuid))
+			continue;
 		copy = wss_guests_add(&kept);
 		if (!copy) {
 			wss_guests_release(&kept);
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		}
-		if (guest) {
-			*copy = *guest;
-			continue;
-		}
-		snprintf(copy->name, sizeof(copy->name), "%s", cli->domains[i]);
-		snprintf(copy->why, sizeof(copy->why), "the service knows no such running domain");
+		*copy = *guest;
 	}
 	wss_guests_release(guests);
 	*guests = kept;
@@ -192,14 +217,6 @@ static struct wss_guest_view *add_guest(struct check_run *run, const char *name,
 	snprintf(guest->name, sizeof(guest->name), "%s", name);
 	snprintf(guest->uuid, sizeof(guest->uuid), "%s", uuid);
 	return guest;
-}
-
-static bool has_guest(const struct wss_guests *guests, const char *name, const char *uuid)
-{
-	for (size_t i = 0; i < guests->n; i++)
-		if (!strcmp(guests->list[i].uuid, uuid) && (uuid[0] || !strcmp(guests->list[i].name, name)))
-			return true;
-	return false;
 }
 
 /* Adds the guest of the history that a word names; a name may have been that of several. */

@@ -257,6 +257,22 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	says 0 '^WSS OK - 2 guests, ' --uuid $a $b
 }
 
+@test "by the service, too, a name of two guests is UNKNOWN, and both are named" {
+	local a=0000000a-0000-4000-8000-000000000000 b=0000000b-0000-4000-8000-000000000000
+	answer "$(guest web1 waiting 64 256 31 | sed -E "s/[0-9a-f]{8}-0000/0000000a-0000/")" \
+		"$(guest web1 waiting 250 256 31 | sed -E "s/[0-9a-f]{8}-0000/0000000b-0000/")" \
+		"$(guest $a waiting 64 256 31)" >page
+	begin_service
+	ask 3 "^WSS UNKNOWN - web1: the name fits two guests, 'web1' \(UUID $a\) and 'web1' \(UUID $b\): choose one with --uuid UUID \|" web1
+	# A name that is another guest's UUID.
+	ask 3 "$a: the name fits two guests, 'web1' \(UUID $a\) and '$a' \(UUID" $a
+	ask 0 '^WSS OK - 1 guest, working set 25% ' --uuid $a
+	ask 2 '^WSS CRITICAL - web1: working set 98% ' --uuid $b
+	# Each once, however often it is named.
+	ask 2 '^WSS CRITICAL - web1: working set 98% of 256 MiB \|' $b $b --uuid
+	[ "$(grep -o "wss_percent" out | wc -l)" = 1 ]
+}
+
 @test "a libvirt that hangs does not hang it" {
 	local call began uuid=6695eb01-f6a4-8304-79aa-97f2502e193f shim=$WSS_BUILDDIR/tests/tools/hang.so
 	[ -e "$shim" ] || skip "no tests/tools/hang.so"
