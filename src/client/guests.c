@@ -191,6 +191,7 @@ static const struct wss_json_field guest_fields[] = {
 	WSS_JSON_FIELD(wss_guest_view, "state", WSS_JSON_TEXT, state),
 	WSS_JSON_FIELD(wss_guest_view, "why", WSS_JSON_TEXT, why),
 	WSS_JSON_FIELD(wss_guest_view, "coarse_why", WSS_JSON_TEXT, coarse_why),
+	WSS_JSON_FIELD(wss_guest_view, "blocked_why", WSS_JSON_TEXT, blocked_why),
 	WSS_JSON_FIELD(wss_guest_view, "kind", WSS_JSON_TEXT, kind),
 	WSS_JSON_FIELD(wss_guest_view, "period_seconds", WSS_JSON_NANO, period_ns),
 	WSS_JSON_FIELD(wss_guest_view, "sample_age_seconds", WSS_JSON_NANO, age_ns),

@@ -54,6 +54,7 @@ struct wss_guest_view {
 	char state[24]; /* "waiting", "measuring", "refused", "left out", "paused" ... */
 	char why[512];	/* why the last attempt gave no sample; "": it did */
 	char coarse_why[512]; /* why it is not measured by 4 KiB; "": it is, or needs it not */
+	char blocked_why[256]; /* what keeps its memory on the host; "": nothing that is known */
 	char kind[16];	/* "canary", "coarse", "fine"; "": no sample yet */
 	struct wss_amount period_ns;
 	struct wss_amount age_ns; /* of the sample */

@@ -82,13 +82,11 @@ static void prior_add(struct recommend_notes *notes, const struct recommend_row 
 /* What keeps memory gets a note of its own; what would only return more is counted. */
 static void config_add(struct recommend_notes *notes, const struct recommend_row *row)
 {
-	char text[200];
-
 	if (row->advice.status == WSS_ADVICE_OPTED_OUT || !row->n_findings)
 		return;
 	notes->n_improvable++;
-	if (wss_config_blocks_text(row->findings, row->n_findings, text, sizeof(text)))
-		note_add(notes, row->domain, text);
+	if (row->blocked[0])
+		note_add(notes, row->domain, row->blocked);
 }
 
 void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk)

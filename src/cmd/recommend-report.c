@@ -361,7 +361,7 @@ static const struct wss_column columns[] = {
 	{"recommended_bytes", NULL, "RECOMMEND", 9, recommend_get_recommended,
 	 "Recommended memory size, in bytes", false},
 	{"reclaimable_bytes", NULL, "RECLAIM", 8, recommend_get_reclaimable,
-	 "Memory beyond the recommended size, of what the host holds and the balloon leaves, in bytes", false},
+	 "Memory beyond the recommended size, that a smaller balloon would return to the host, in bytes", false},
 	{"what_if_bytes", NULL, "WHAT-IF", 8, recommend_get_what_if,
 	 "Size given by --what-if, in bytes", false},
 	{"what_if_exceeded", NULL, "EXCEEDED", 8, recommend_get_exceeded,

@@ -110,16 +110,16 @@ static void row_examine(struct recommend_row *row, const struct wss_target_entry
 		facts.held_bytes = row->advice.held_bytes;
 	row->has_findings = true;
 	row->n_findings = wss_config_advise(found->config, &facts, row->findings);
+	if (wss_config_blocks_text(found->config, row->blocked))
+		wss_advice_block(&row->advice);
 }
 
 /* Adds a running guest to the sums over the host. */
 static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_error *why)
 {
-	char keeps[200];
-	bool blocked = wss_config_blocks_text(row->findings, row->n_findings, keeps, sizeof(keeps));
 	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, &row->size,
 						  why->code ? why->text : NULL,
-						  blocked ? keeps : NULL};
+						  row->blocked[0] ? row->blocked : NULL};
 	struct wss_error other = WSS_ERROR_INIT;
 	int r = run->options->host
 			? wss_host_room_add(&run->room, run->history, &facts, &other)

@@ -36,6 +36,7 @@ struct recommend_row {
 	struct wss_prior prior;
 	struct wss_prior_size prior_size;
 	bool has_findings; /* its configuration was read */
+	char blocked[WSS_CONFIG_BLOCKS_MAX]; /* what keeps its memory on the host; "": nothing that is known */
 	size_t n_findings;
 	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
 };

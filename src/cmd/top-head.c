@@ -34,7 +34,7 @@ static struct totals totals_of(const struct wss_guests *guests)
 		t.measured++;
 		t.wss_bytes += sample->wss_bytes.value;
 		t.size_bytes += wss_view_size(guest).value;
-		if (sample->memory.rss_bytes.value > sample->wss_bytes.value)
+		if (!guest->blocked_why[0] && sample->memory.rss_bytes.value > sample->wss_bytes.value)
 			t.untouched_bytes +=
 				sample->memory.rss_bytes.value - sample->wss_bytes.value;
 		t.oldest_ns = wss_u64_max(t.oldest_ns, guest->age_ns.value);

@@ -130,6 +130,7 @@ static void view_watched(const struct wss_watch *watch, size_t i, struct wss_gue
 	snprintf(guest->state, sizeof(guest->state), "%s", wss_watched_state_name(watched->state));
 	if (watched->why.code)
 		snprintf(guest->why, sizeof(guest->why), "%s", watched->why.text);
+	snprintf(guest->blocked_why, sizeof(guest->blocked_why), "%s", watched->blocked);
 	guest->period_ns = wss_amount_of(watched->period_ns);
 	guest->spent = (struct wss_guest_spent){
 		.windows = wss_amount_of(watched->windows),

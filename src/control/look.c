@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "host/pressure.h"
+#include "service/config-advice.h"
 #include "store/journal.h"
 
 /* Older statistics are ignored: a guest that reports at all does so every few seconds. */
@@ -15,13 +16,13 @@
 /* Returns why the host would not reclaim memory that the guest gives up; NULL if it would. */
 static const char *hazard_of(const struct wss_domxml *config)
 {
-	if (config->hostdevs)
+	if (wss_config_blocks(config, WSS_CONFIG_PINNED))
 		return "pinned by a host device";
-	if (config->launch_security[0])
+	if (wss_config_blocks(config, WSS_CONFIG_ENCRYPTED))
 		return config->security_unseen ? "may be encrypted, so pinned" : "encrypted, so pinned";
-	if (config->locked)
+	if (wss_config_blocks(config, WSS_CONFIG_LOCKED))
 		return "its memory is locked";
-	if (config->hugepages)
+	if (wss_config_blocks(config, WSS_CONFIG_HUGEPAGES))
 		return "on explicit huge pages";
 	return NULL;
 }

@@ -64,6 +64,11 @@ struct guest_metric {
 	double (*get)(const struct metered *metered, size_t i);
 };
 
+static double amount_value(struct wss_amount bytes)
+{
+	return bytes.known ? (double)bytes.value : NAN;
+}
+
 #define SAMPLE_AMOUNT(name, field)                                                  \
 	static double get_##name(const struct metered *metered, size_t i)           \
 	{                                                                           \
@@ -102,21 +107,22 @@ static double get_balloon(const struct metered *metered, size_t i)
 
 	if (guest->measured && guest->state != WSS_WATCHED_PAUSED && guest->sample.memory.balloon_bytes.known)
 		bytes = guest->sample.memory.balloon_bytes;
-	return bytes.known ? (double)bytes.value : NAN;
+	return amount_value(bytes);
 }
 
-#define ADVISED_AMOUNT(name)                                                        \
-	static double get_##name(const struct metered *metered, size_t i)           \
-	{                                                                           \
-		const struct wss_advised *advised = metered_advised(metered, i);    \
-                                                                                    \
-		return advised && advised->name##_bytes.known                       \
-			       ? (double)advised->name##_bytes.value                \
-			       : NAN;                                               \
-	}
+static double get_recommended(const struct metered *metered, size_t i)
+{
+	const struct wss_advised *advised = metered_advised(metered, i);
 
-ADVISED_AMOUNT(recommended)
-ADVISED_AMOUNT(reclaimable)
+	return advised ? amount_value(advised->recommended_bytes) : NAN;
+}
+
+static double get_reclaimable(const struct metered *metered, size_t i)
+{
+	const struct wss_advised *advised = metered_advised(metered, i);
+
+	return advised ? amount_value(wss_advised_reclaimable(advised, metered_guest(metered, i))) : NAN;
+}
 
 /* --- codes: docs/metrics.md has them, and so have the texts for help --- */
 
@@ -234,7 +240,7 @@ static const struct guest_metric guest_metrics[] = {
 	  get_recommended },
 	{ WSS_METRICS_MINIMAL,
 	  GAUGE("reclaimable", "bytes",
-		"Resident memory beyond what the guest should have, from its history"),
+		"Resident memory beyond what the guest should have, which a smaller balloon would return"),
 	  get_reclaimable },
 	{ WSS_METRICS_MINIMAL,
 	  CODE("advice", "Why nothing is recommended: 0 it is, 1 unknown, 2 too early, 3 opted out, 4 failed"),

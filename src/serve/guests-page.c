@@ -82,7 +82,7 @@ static void write_why(struct wss_json *parent, const struct wss_advised *advice)
 	wss_json_list_end(&list);
 }
 
-static void write_advice(struct wss_json *parent, const struct wss_advised *advice)
+static void write_advice(struct wss_json *parent, const struct wss_advised *advice, const struct wss_watched *guest)
 {
 	struct wss_json json = wss_json_object(parent->stream, parent, "recommendation");
 
@@ -101,7 +101,7 @@ static void write_advice(struct wss_json *parent, const struct wss_advised *advi
 	page_put_amount(&json, "p99_bytes", advice->p99_bytes);
 	page_put_amount(&json, "peak_bytes", advice->peak_bytes);
 	page_put_amount(&json, "recommended_bytes", advice->recommended_bytes);
-	page_put_amount(&json, "reclaimable_bytes", advice->reclaimable_bytes);
+	page_put_amount(&json, "reclaimable_bytes", wss_advised_reclaimable(advice, guest));
 	write_why(&json, advice);
 	wss_json_object_end(&json);
 }
@@ -134,6 +134,7 @@ static void write_guest(struct wss_json *list, const struct wss_watch *watch, si
 		page_put_text(&json, "coarse", wss_coarse_name(guest->coarse));
 		page_put_text(&json, "coarse_why", guest->coarse_why.text);
 	}
+	page_put_text(&json, "blocked_why", guest->blocked[0] ? guest->blocked : NULL);
 	if (guest->n_vcpus)
 		page_put_number(&json, "vcpus", guest->n_vcpus, WSS_KIND_COUNT);
 	page_put_number(&json, "period_seconds", guest->period_ns, WSS_KIND_DURATION);
@@ -143,7 +144,7 @@ static void write_guest(struct wss_json *list, const struct wss_watch *watch, si
 	if (wss_watch_cold(watch, i, &cold))
 		write_cold(&json, &cold);
 	if (advice)
-		write_advice(&json, advice);
+		write_advice(&json, advice, guest);
 	if (guest->measured)
 		write_sample(&json, guest);
 	wss_json_object_end(&json);

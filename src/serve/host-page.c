@@ -44,7 +44,7 @@ static void sums_add(struct sums *sums, const struct wss_watched *guest,
 	sums->spent.longest_stall_ns = wss_u64_max(sums->spent.longest_stall_ns, guest->longest_stall_ns);
 	if (advised && advised->status == WSS_ADVICE_OK) {
 		sum_add(&sums->recommended, advised->recommended_bytes);
-		sum_add(&sums->reclaimable, advised->reclaimable_bytes);
+		sum_add(&sums->reclaimable, wss_advised_reclaimable(advised, guest));
 	}
 	if (!guest->measured)
 		return;

@@ -360,6 +360,11 @@ uint64_t wss_advice_beyond_bytes(const struct wss_advice *advice)
 					 : 0;
 }
 
+void wss_advice_block(struct wss_advice *advice)
+{
+	advice->sizing.reclaimable_bytes.value = 0;
+}
+
 void wss_advice_free(struct wss_advice *advice)
 {
 	wss_summary_free(&advice->series.summary);

@@ -183,6 +183,9 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 /* Returns the bytes that each window is short of, because the set still grew at its end. */
 uint64_t wss_advice_beyond_bytes(const struct wss_advice *advice);
 
+/* The guest's memory stays on the host (wss_config_blocks()): a smaller balloon reclaims nothing. */
+void wss_advice_block(struct wss_advice *advice);
+
 void wss_advice_free(struct wss_advice *advice);
 
 #endif

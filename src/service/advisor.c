@@ -21,6 +21,7 @@ struct reading {
 	struct wss_policy policy;
 	struct wss_conn_size size;
 	uint64_t watched_windows;
+	bool blocked; /* its memory stays on the host */
 	uint64_t began_ns, cpu_ns; /* cpu_ns: that it took */
 	struct wss_advice advice;
 	int r;
@@ -184,7 +185,8 @@ static void advised_add_why(struct wss_advised *advised, const struct wss_advice
 		advised->n_why++;
 }
 
-static void advised_keep(struct wss_advised *advised, const struct wss_advice *advice)
+/* blocked: its memory stays on the host. */
+static void advised_keep(struct wss_advised *advised, struct wss_advice *advice, bool blocked)
 {
 	const struct wss_sizing *sizing = &advice->sizing;
 
@@ -203,8 +205,10 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised->p99_bytes = sizing->p99_bytes;
 	advised->peak_bytes = sizing->peak_bytes;
 	advised->recommended_bytes = sizing->recommended_bytes;
-	advised->reclaimable_bytes = sizing->reclaimable_bytes;
+	advised->beyond_bytes = sizing->reclaimable_bytes;
 	advised->n_why = 0;
+	if (blocked)
+		wss_advice_block(advice);
 	if (advice->status == WSS_ADVICE_UNKNOWN)
 		snprintf(advised->why[advised->n_why++], WSS_ADVICE_TEXT_MAX,
 			 "its history has no windows yet that show what it reads");
@@ -252,6 +256,7 @@ static void reading_prepare(struct reading *reading, const struct wss_watched *g
 		.policy = guest->policy,
 		.size.assigned_bytes = guest->maximum_bytes,
 		.watched_windows = guest->windows,
+		.blocked = guest->blocked[0],
 		.began_ns = wss_clock_now_ns(),
 		.advice = { .status = WSS_ADVICE_FAILED },
 	};
@@ -289,7 +294,7 @@ static int pass_take_reading(struct wss_advisor *advisor, struct wss_error *err)
 	struct wss_advised *advised = advised_find(advisor, reading->uuid);
 
 	if (advised) {
-		advised_keep(advised, &reading->advice);
+		advised_keep(advised, &reading->advice, reading->blocked);
 		advised->read_ns = wss_clock_now_ns();
 		advised->watched_windows = reading->watched_windows;
 	}
@@ -374,6 +379,16 @@ int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
 const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, const char *uuid)
 {
 	return advisor ? advised_find(advisor, uuid) : NULL;
+}
+
+struct wss_amount wss_advised_reclaimable(const struct wss_advised *advised, const struct wss_watched *guest)
+{
+	struct wss_amount bytes = advised->beyond_bytes;
+
+	bytes.known &= guest->examined;
+	if (!bytes.known || guest->blocked[0])
+		bytes.value = 0;
+	return bytes;
 }
 
 const struct wss_host_sum *wss_advisor_host(const struct wss_advisor *advisor)

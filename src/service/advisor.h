@@ -62,7 +62,8 @@ struct wss_advised {
 	char method[WSS_METHOD_NAME_MAX];
 	uint64_t granularity_bytes, window_ns;
 	struct wss_amount p50_bytes, p95_bytes, p99_bytes, peak_bytes;
-	struct wss_amount recommended_bytes, reclaimable_bytes;
+	struct wss_amount recommended_bytes;
+	struct wss_amount beyond_bytes; /* what the host holds beyond that: see wss_advised_reclaimable() */
 	size_t n_why;
 	char why[WSS_ADVISED_WHY_MAX][WSS_ADVICE_TEXT_MAX]; /* sentences for people */
 	uint64_t read_ns; /* when it was read, wss_clock_now_ns() */
@@ -90,6 +91,12 @@ int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
 
 /* NULL: nothing was advised yet. Valid until the next wss_advisor_tend(). advisor may be NULL. */
 const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, const char *uuid);
+
+/*
+ * Returns the memory that a smaller balloon would return to the host: none where the guest's memory stays there
+ * whatever its balloon does. Unknown where that is not known yet.
+ */
+struct wss_amount wss_advised_reclaimable(const struct wss_advised *advised, const struct wss_watched *guest);
 
 /*
  * The host's sum of the last complete pass; NULL: there is none yet. needed_bytes and fits_bytes are

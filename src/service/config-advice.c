@@ -70,7 +70,7 @@ static void domain_word(const struct wss_domxml *config, char ret_word[WORD_MAX]
 /* --- findings --- */
 
 struct config_check {
-	bool bad, blocks;
+	bool bad; /* of a setting that does not block */
 	const char *why;
 	const char *element;
 	const char *no_gain; /* of settings that give nothing back themselves */
@@ -134,21 +134,35 @@ struct wss_config_facts wss_config_facts_of(const struct wss_domxml *config,
 	return facts;
 }
 
-bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n, char *ret_text,
-			    size_t size)
+bool wss_config_blocks(const struct wss_domxml *config, enum wss_config_setting setting)
 {
-	bool any = false;
+	switch (setting) {
+	case WSS_CONFIG_BALLOON:
+		return !config->has_balloon;
+	case WSS_CONFIG_HUGEPAGES:
+		return config->hugepages;
+	case WSS_CONFIG_LOCKED:
+		return config->locked;
+	case WSS_CONFIG_PINNED:
+		return config->hostdevs != 0;
+	case WSS_CONFIG_ENCRYPTED:
+		return config->launch_security[0] != '\0';
+	default:
+		return false;
+	}
+}
+
+bool wss_config_blocks_text(const struct wss_domxml *config, char ret_text[WSS_CONFIG_BLOCKS_MAX])
+{
 	size_t used = 0;
 
-	for (size_t i = 0; i < n && used < size; i++) {
-		if (!findings[i].blocks)
-			continue;
-		used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
-					 any ? ", " : "its memory cannot be reclaimed: ",
-					 wss_config_setting_name(findings[i].setting));
-		any = true;
-	}
-	return any;
+	ret_text[0] = '\0';
+	for (int i = 0; i < WSS_CONFIG_SETTINGS; i++)
+		if (wss_config_blocks(config, (enum wss_config_setting)i))
+			used += (size_t)snprintf(ret_text + used, WSS_CONFIG_BLOCKS_MAX - used, "%s%s",
+						 used ? ", " : "its memory cannot be reclaimed: ",
+						 wss_config_setting_name((enum wss_config_setting)i));
+	return used;
 }
 
 size_t wss_config_advise(const struct wss_domxml *config, const struct wss_config_facts *facts,
@@ -157,27 +171,27 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 	const char *balloon = config->better_balloon[0] ? config->better_balloon : NULL;
 	const char *backing = config->better_backing[0] ? config->better_backing : NULL;
 	const struct config_check checks[] = {
-		[WSS_CONFIG_BALLOON] = {!config->has_balloon, true,
+		[WSS_CONFIG_BALLOON] = {false,
 					"without a balloon device the guest cannot give memory back",
 					balloon, NULL},
-		[WSS_CONFIG_HUGEPAGES] = {config->hugepages, true,
+		[WSS_CONFIG_HUGEPAGES] = {false,
 					  "freed memory goes back to the pool of huge pages, not to the host",
 					  backing, NULL},
-		[WSS_CONFIG_LOCKED] = {config->locked, true, "all its memory is locked on the host",
+		[WSS_CONFIG_LOCKED] = {false, "all its memory is locked on the host",
 				       backing, NULL},
-		[WSS_CONFIG_PINNED] = {config->hostdevs != 0, true,
+		[WSS_CONFIG_PINNED] = {false,
 				       "a PCI, mediated, vDPA or NVMe device pins all its memory", NULL, NULL},
-		[WSS_CONFIG_ENCRYPTED] = {config->launch_security[0] != '\0', true,
+		[WSS_CONFIG_ENCRYPTED] = {false,
 					  config->security_unseen ? "QEMU's file of options may encrypt the memory"
 								  : "encrypted memory is pinned on the host",
 					  NULL, NULL},
-		[WSS_CONFIG_REPORTING] = {config->has_balloon && !config->balloon_reporting, false,
+		[WSS_CONFIG_REPORTING] = {config->has_balloon && !config->balloon_reporting,
 					  "memory that the guest has freed stays on the host", balloon,
 					  NULL},
-		[WSS_CONFIG_STATISTICS] = {config->has_balloon && !config->balloon_statistics, false,
+		[WSS_CONFIG_STATISTICS] = {config->has_balloon && !config->balloon_statistics,
 					   "nobody sees a shortage in the guest, so balloon takes less or nothing",
 					   balloon, "needed for ballooning; frees nothing by itself"},
-		[WSS_CONFIG_AUTODEFLATE] = {config->has_balloon && !config->balloon_autodeflate, false,
+		[WSS_CONFIG_AUTODEFLATE] = {config->has_balloon && !config->balloon_autodeflate,
 					    "an over-inflated balloon triggers the OOM killer in the guest",
 					    balloon, "needed for ballooning; frees nothing by itself"},
 	};
@@ -186,10 +200,12 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 	for (int i = 0; i < WSS_CONFIG_SETTINGS; i++) {
 		struct wss_config_finding *finding = &ret_findings[n];
 
-		if (!checks[i].bad)
+		bool blocks = wss_config_blocks(config, (enum wss_config_setting)i);
+
+		if (!blocks && !checks[i].bad)
 			continue;
 		*finding = (struct wss_config_finding){.setting = (enum wss_config_setting)i,
-						       .blocks = checks[i].blocks,
+						       .blocks = blocks,
 						       .why = checks[i].why,
 						       .element = checks[i].element};
 		command_fill(config, finding);

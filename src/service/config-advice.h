@@ -24,6 +24,21 @@ enum wss_config_setting {
 /* "no balloon device", "huge pages", "locked memory" ... */
 const char *wss_config_setting_name(enum wss_config_setting setting);
 
+/*
+ * Whether this setting keeps the guest's memory on the host, whatever its balloon does; false for settings that keep
+ * none. What QEMU has locked is in config once the guest is attached (wss_guest_attach()).
+ */
+bool wss_config_blocks(const struct wss_domxml *config, enum wss_config_setting setting);
+
+/* Room for the names of all settings that block. */
+#define WSS_CONFIG_BLOCKS_MAX 200
+
+/*
+ * Names them: "its memory cannot be reclaimed: huge pages, locked memory". Returns false, and an empty text, if none
+ * does: then a smaller balloon returns memory to the host.
+ */
+bool wss_config_blocks_text(const struct wss_domxml *config, char ret_text[WSS_CONFIG_BLOCKS_MAX]);
+
 /* Room for a command with a domain's name in quotes. */
 #define WSS_CONFIG_COMMAND_MAX (4 * WSS_NAME_MAX + 80)
 
@@ -55,13 +70,6 @@ struct wss_config_facts {
  */
 struct wss_config_facts wss_config_facts_of(const struct wss_domxml *config,
 					    const struct wss_balloon_stats *stats);
-
-/*
- * Names the findings that block: "its memory cannot be reclaimed: huge pages, locked memory".
- * Returns false if none does. size: at least 160.
- */
-bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n, char *ret_text,
-			    size_t size);
 
 /*
  * Lists what is to be changed, in the order of the settings, and returns the number. config

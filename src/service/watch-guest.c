@@ -322,6 +322,17 @@ static void guest_take_memory(struct wss_watched *watched, const struct wss_gues
 		watched->balloon_bytes = watched->maximum_bytes;
 }
 
+/* What the configuration does not say is known once the process was seen. */
+static void guest_take_blocked(struct wss_watched *watched, const struct wss_guest *guest, bool attached)
+{
+	char blocked[WSS_CONFIG_BLOCKS_MAX];
+
+	if (!wss_config_blocks_text(&guest->config, blocked) && !attached)
+		return;
+	memcpy(watched->blocked, blocked, sizeof(blocked));
+	watched->examined = true;
+}
+
 bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit,
 			  const struct wss_sample *sample)
 {
@@ -332,8 +343,10 @@ bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit
 	watched->policy = visit->target->policy;
 	if (visit->found.pid)
 		guest->instance = visit->found;
-	if (visit->target->guest)
+	if (visit->target->guest) {
 		guest_take_memory(watched, visit->target->guest);
+		guest_take_blocked(watched, visit->target->guest, visit->found.pid);
+	}
 	if (visit->rebooted_ns != guest->rebooted_ns) {
 		guest_take_outdated(guest, visit, sample);
 		return false;

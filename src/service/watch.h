@@ -42,6 +42,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "service/config-advice.h"
 #include "service/round.h"
 #include "service/target.h"
 #include "wss/budget.h"
@@ -143,6 +144,8 @@ struct wss_watched {
 	struct wss_policy policy; /* as its last window found it; empty before */
 	/* Its memory and what its balloon leaves of it, as its last visit found them. */
 	struct wss_amount maximum_bytes, balloon_bytes;
+	bool examined; /* blocked is known */
+	char blocked[WSS_CONFIG_BLOCKS_MAX]; /* what keeps its memory on the host; "": nothing */
 	uint64_t spent_ns; /* spent_vcpu_ns for each of its vCPUs */
 };
 

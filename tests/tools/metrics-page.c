@@ -149,6 +149,7 @@ static struct wss_watch *watch_make(struct wss_watch_options *options)
 
 		watched->maximum_bytes = wss_amount_of(guests[i].balloon_mib * WSS_MIB);
 		watched->n_vcpus = 2;
+		watched->examined = true;
 		if (!guests[i].wss_mib)
 			continue;
 		watched->measured = true;

@@ -43,6 +43,7 @@ static struct invented {
 	atomic_bool untouched; /* windows show nothing that it touched, which is a failure */
 	bool leaves; /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
+	bool locked; /* its memory, as only its process shows */
 	struct wss_prediction predicted; /* stall_ns 0: nothing is predicted */
 	struct wss_amount faults;	 /* of each window */
 	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
@@ -107,6 +108,7 @@ static int guest_attach(struct wss_guest *guest, const struct wss_host *unused,
 	const struct invented *invented = guest->source;
 
 	(void)unused;
+	guest->config.locked = invented->locked;
 	return hold_child(invented->child, &guest->process, err);
 }
 
@@ -227,6 +229,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 	snprintf(guest->config.uuid, sizeof(guest->config.uuid), "%s", guests[i].uuid);
 	snprintf(guest->config.type, sizeof(guest->config.type), "qemu");
 	guest->config.vcpus = 1;
+	guest->config.has_balloon = true;
 	if (guests[i].touched) {
 		snprintf(guest->config.machine, sizeof(guest->config.machine), "pc");
 		guest->config.initial_bytes = guest->config.maximum_bytes = 64 * WSS_MIB;

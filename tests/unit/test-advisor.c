@@ -8,6 +8,8 @@
 #include <sqlite3.h>
 
 #include "serve/guest-metrics.h"
+#include "serve/guests-page.h"
+#include "serve/host-page.h"
 #include "service/advisor.h"
 #include "service/watch.h"
 #include "store/history.h"
@@ -191,7 +193,7 @@ static void test_recommends_what_recommend_does(void **unused)
 					 &asked, &advice, NULL), 0);
 	assert_int_equal(advised->status, WSS_ADVICE_OK);
 	assert_int_equal(advised->recommended_bytes.value, advice.sizing.recommended_bytes.value);
-	assert_int_equal(advised->reclaimable_bytes.value,
+	assert_int_equal(advised->beyond_bytes.value,
 			 900 * WSS_MIB - advised->recommended_bytes.value);
 	assert_true(advised->recommended_bytes.value > 500 * WSS_MIB);
 	assert_int_equal(advised->p95_bytes.value, advice.sizing.p95_bytes.value);
@@ -207,7 +209,7 @@ static void test_recommends_what_recommend_does(void **unused)
 	assert_int_equal(advised->windows, 4);
 	advised = wss_advisor_find(advisor, guests[2].uuid);
 	assert_int_equal(advised->status, WSS_ADVICE_UNKNOWN);
-	assert_false(advised->reclaimable_bytes.known);
+	assert_false(advised->beyond_bytes.known);
 	assert_int_equal(advised->windows, 0);
 	assert_int_equal(advised->n_why, 1);
 	assert_string_equal(advised->why[0], "its history has no windows yet that show what it reads");
@@ -615,6 +617,57 @@ static void test_a_guest_is_always_the_same_series(void **unused)
 	wss_pageset_free(guests[0].touched);
 }
 
+static bool page_has(void (*write)(FILE *stream, const struct wss_watch *watch, const struct wss_service_facts *facts),
+		     const char *text)
+{
+	const struct wss_service_facts facts = { .options = &options, .advisor = advisor, .connected = true };
+	char *page;
+	size_t size;
+	FILE *stream = open_memstream(&page, &size);
+	bool found;
+
+	assert_non_null(stream);
+	write(stream, watch, &facts);
+	assert_int_equal(fclose(stream), 0);
+	found = strstr(page, text) != NULL;
+	free(page);
+	return found;
+}
+
+/* As balloon's dry run has it: what it takes from such a guest does not come back to the host. */
+static void test_locked_memory_cannot_be_reclaimed(void **unused)
+{
+	static const char why[] = "\"blocked_why\": \"its memory cannot be reclaimed: locked memory\"";
+	bool found;
+
+	(void)unused;
+	invent_guests(1);
+	guests[0].locked = true;
+	add_hours(guests[0].uuid, 100, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), 1);
+	assert_true(wss_advisor_find(advisor, guests[0].uuid)->beyond_bytes.value > 0);
+	/* Its process was not seen yet. */
+	count_series(WSS_METRICS_FULL, "virt_wss_reclaimable_bytes{", &found);
+	assert_false(found || page_has(wss_guests_page_write, "reclaimable_bytes") ||
+		     page_has(wss_host_page_write, "\"reclaimable\""));
+	STEP_UNTIL(wss_watch_guest(watch, 0)->windows == 1);
+	assert_int_equal(value_of("virt_wss_reclaimable_bytes"), 0);
+	assert_true(page_has(wss_guests_page_write, why) &&
+		    page_has(wss_guests_page_write, "\"reclaimable_bytes\": 0") &&
+		    page_has(wss_host_page_write, "\"reclaimable\": { \"bytes\": 0, \"guests\": 1 }"));
+	assert_int_equal(pass(), 1);
+	assert_true(page_has(wss_guests_page_write, "would free nothing"));
+	/* It is seen again with each window. */
+	guests[0].locked = false;
+	STEP_UNTIL(!wss_watch_guest(watch, 0)->blocked[0]);
+	assert_true(value_of("virt_wss_reclaimable_bytes") > 0);
+	assert_false(page_has(wss_guests_page_write, "blocked_why"));
+	end();
+}
+
 /* A short window is no working set; its memory is known. */
 static void test_a_canary_is_no_working_set(void **unused)
 {
@@ -690,6 +743,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_canary_is_no_working_set, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_locked_memory_cannot_be_reclaimed, set_up, tear_down),
 		/* The last one, as it leaves the largest pages for tests/shell. */
 		cmocka_unit_test_setup_teardown(test_levels_of_metrics, set_up, tear_down),
 	};
