@@ -228,6 +228,15 @@ static inline void test_needs_pidfd(void **unused)
 	skip();
 }
 
+/*
+ * How often to repeat what each time reaches the same code: valgrind is there for reads of uninitialised memory, and
+ * takes thirty times as long.
+ */
+static inline int repeats(int usual, int in_valgrind)
+{
+	return getenv("WSS_VALGRIND") ? in_valgrind : usual;
+}
+
 /* Asserts that a file holds a short text and nothing else. */
 static inline void assert_file_holds(const char *name, const char *text)
 {

@@ -584,7 +584,7 @@ static void write_file(const char *name, const void *data, size_t len, off_t at)
 static void test_made_at_once(void **unused)
 {
 	(void)unused;
-	for (int i = 0; i < 100; i++) {
+	for (int i = repeats(100, 3); i > 0; i--) {
 		four_writers(1);
 		/*
 		 * Simulates manual removal: the files next to it do not belong to the new one.
@@ -1711,7 +1711,7 @@ static void sqlite_use(const sqlite3_mem_methods *methods)
 /* Whichever allocation of SQLite fails as a history is made, none that is unused stays behind. */
 static void test_out_of_memory(void **unused)
 {
-	int every = getenv("WSS_VALGRIND") ? 97 : 7, n_failed = 0;
+	int every = repeats(7, 97), n_failed = 0;
 	sqlite3_mem_methods failing;
 	bool failed = true;
 

@@ -569,7 +569,7 @@ static void test_out_of_memory(void **unused)
 	assert_true(is_shrunk() || made_up.least < GIB);
 	clean_up();
 	assert_true(all > 20);
-	for (unsigned long n = 1; n <= all; n += 1 + all / 400) {
+	for (unsigned long n = 1; n <= all; n += 1 + all / (unsigned long)repeats(400, 40)) {
 		memory.fails = n;
 		tend(shrink_and_end);
 		memory.fails = 0;
@@ -1387,7 +1387,7 @@ static void test_squeeze_out_of_memory(void **unused)
 	squeeze(nothing);
 	all = memory.made;
 	clean_up();
-	for (unsigned long n = 1; n <= all; n += 1 + all / 100) {
+	for (unsigned long n = 1; n <= all; n += 1 + all / (unsigned long)repeats(100, 20)) {
 		memory.fails = n;
 		squeeze(nothing);
 		memory.fails = 0;
