@@ -22,7 +22,7 @@
 #include "host/conn.h"
 #include "serve/http-child.h"
 #include "store/history.h"
-#include "track/recorder.h"
+#include "kvm/vm.h"
 #include "track/tracker.h"
 
 static void print_version(void)
@@ -32,7 +32,7 @@ static void print_version(void)
 		printf(" %s", wss_trackers[i]->name);
 	printf("\nrecorders: counters; %s\n"
 	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s, libmicrohttpd %s, %s, %s\n",
-	       wss_recorder_version(), wss_conn_libvirt_version(), json_c_version(),
+	       wss_kvm.version(), wss_conn_libvirt_version(), json_c_version(),
 	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version(), wss_http_child_version(),
 	       wss_http_get_version(), wss_top_version());
 }

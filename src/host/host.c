@@ -21,6 +21,20 @@ static enum wss_tristate read_module_switch(const struct wss_root *root, const c
 	return line[0] == 'Y' || line[0] == 'y' || line[0] == '1' ? WSS_YES : WSS_NO;
 }
 
+/* Whether KVM maps guests by a second dimension of page tables in hardware, or shadows the guests' own. */
+static void probe_paging(struct wss_host *host)
+{
+	wss_auto_dir DIR *kvm_pvm = NULL;
+
+	host->two_dim_paging = read_module_switch(&host->root, "sys/module/kvm_intel/parameters/ept");
+	host->ept = host->two_dim_paging == WSS_YES;
+	if (host->two_dim_paging == WSS_UNKNOWN)
+		host->two_dim_paging = read_module_switch(&host->root, "sys/module/kvm_amd/parameters/npt");
+	/* KVM without hardware virtualisation. */
+	if (host->two_dim_paging == WSS_UNKNOWN && wss_root_opendir(&host->root, "sys/module/kvm_pvm", &kvm_pvm) == 0)
+		host->two_dim_paging = WSS_NO;
+}
+
 /*
  * A kernel with soft-dirty tracking marks every new mapping "sd" (fs/proc/task_mmu.c,
  * show_smap_vma_flags); one without it never does.
@@ -95,11 +109,7 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 		host.version = WSS_KERNEL_VERSION(major, minor);
 	host.soft_dirty = probe_soft_dirty(&host.root);
 	host.tdp_mmu = read_module_switch(&host.root, "sys/module/kvm/parameters/tdp_mmu");
-	host.two_dim_paging =
-		read_module_switch(&host.root, "sys/module/kvm_intel/parameters/ept");
-	if (host.two_dim_paging == WSS_UNKNOWN)
-		host.two_dim_paging =
-			read_module_switch(&host.root, "sys/module/kvm_amd/parameters/npt");
+	probe_paging(&host);
 	host.kvm_debugfs = wss_root_opendir(&host.root, "sys/kernel/debug/kvm", &debugfs) == 0;
 	read_uuid(&host.root, "sys/class/dmi/id/product_uuid", host.uuid);
 	read_uuid(&host.root, "etc/machine-id", host.machine_id);

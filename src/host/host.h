@@ -17,7 +17,8 @@ struct wss_host {
 	unsigned version;     /* WSS_KERNEL_VERSION(major, minor); 0 if unreadable */
 	enum wss_tristate soft_dirty; /* CONFIG_MEM_SOFT_DIRTY: "sd" in our own VmFlags */
 	enum wss_tristate tdp_mmu;    /* kvm's parameter; unknown if kvm is not loaded */
-	enum wss_tristate two_dim_paging; /* kvm_intel ept or kvm_amd npt */
+	enum wss_tristate two_dim_paging; /* kvm_intel ept or kvm_amd npt; no: shadow paging */
+	bool ept;			  /* two_dim_paging by kvm_intel */
 	bool kvm_debugfs;		  /* whether /sys/kernel/debug/kvm can be read */
 	char name[65];	  /* node name */
 	char uuid[37];	  /* SMBIOS product UUID, lower case; "" if there is no valid one */

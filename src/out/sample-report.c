@@ -81,7 +81,6 @@ AMOUNT(mapped, mapped_bytes, WSS_KIND_BYTES)
 AMOUNT(written, written_bytes, WSS_KIND_BYTES)
 AMOUNT(written_low, written_low_bytes, WSS_KIND_BYTES)
 AMOUNT(written_high, written_high_bytes, WSS_KIND_BYTES)
-AMOUNT(outside, cost.outside_faults, WSS_KIND_COUNT)
 AMOUNT(native_granularity, native.granularity_bytes, WSS_KIND_BYTES)
 AMOUNT(native_window, native.window_ns, WSS_KIND_DURATION)
 AMOUNT(native_low, native.low_bytes, WSS_KIND_BYTES)
@@ -238,8 +237,6 @@ static const struct wss_column columns[] = {
 	 "Time that reading took, in seconds", false},
 	{"faults", "cost", "FAULTS", 9, sample_get_faults,
 	 "Second-level page faults that the guest took in the window, a count", false},
-	{"outside_faults", "cost", "OUTSIDE", 8, sample_get_outside,
-	 "Faults outside guest memory that the recorder saw, a count", false},
 	{"predicted_stall_seconds", "cost", "STALL", 8, sample_get_predicted,
 	 "Predicted longest stall of a virtual CPU at the start of a window, in seconds", false},
 	{"predicted_faults", "cost", "MAX-FLT", 9, sample_get_predicted_faults,

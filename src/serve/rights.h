@@ -2,10 +2,9 @@
 /*
  * The capabilities of the process that measures. Those that measuring needs are effective:
  *
- *   CAP_SYS_PTRACE     /proc/PID/smaps, pagemap and clear_refs of a QEMU that runs as another
- * user CAP_DAC_OVERRIDE   these files' modes, and a textfile in a directory of another user
- *   CAP_BPF, CAP_PERFMON  the recorder's BPF program, and the tracepoint that it is attached
- * to
+ *   CAP_SYS_PTRACE        /proc/PID/smaps, pagemap and clear_refs of a QEMU that runs as another user
+ *   CAP_DAC_OVERRIDE      these files' modes, and a textfile in a directory of another user
+ *   CAP_BPF, CAP_PERFMON  the BPF programs that read KVM's tables
  *
  * If HTTP is served, these are permitted, too, but not effective: the process that speaks HTTP
  * needs them for a moment to give up everything (http-confine.h), whenever it is started, and

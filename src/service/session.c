@@ -169,9 +169,9 @@ static enum wss_written written_meaning(const struct wss_session_window *window)
 {
 	const struct wss_sample *sample = window->sample;
 
-	if (!window->pages.written.known || !sample->written_low_bytes.known)
+	if (!window->pages.written.known || !sample->written_high_bytes.known)
 		return WSS_WRITTEN_ABSENT;
-	return sample->written_bytes.known ? WSS_WRITTEN_EXACT : WSS_WRITTEN_LOW;
+	return sample->written_bytes.known ? WSS_WRITTEN_EXACT : WSS_WRITTEN_HIGH;
 }
 
 static void swap_sets(struct wss_pageset **a, struct wss_pageset **b)

@@ -37,7 +37,9 @@ struct mmu {
 	struct wss_kvm_debugfs *debugfs; /* NULL: the counters come through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
+	struct wss_kvm_counts armed; /* right after the zap */
 	struct wss_pagewise pages;
+	bool want_pages; /* at the next poll */
 	bool nested; /* a nested guest ran in the window */
 	uint64_t nested_base;
 };
@@ -47,10 +49,9 @@ static int probe_host(const struct wss_host *host, struct wss_error *err)
 	if (host->two_dim_paging == WSS_UNKNOWN)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "KVM is not loaded on this host (no kvm_intel or kvm_amd)");
-	if (host->two_dim_paging == WSS_NO)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "KVM uses shadow paging on this host (ept/npt is off), "
-				     "so its counters do not count guest memory");
+	/* Its counters count entries of shadow tables, not pages of the guest. */
+	if (host->two_dim_paging == WSS_NO && wss_recorder_probe(host, NULL, err) < 0)
+		return wss_error_prefix(err, "KVM uses shadow paging on this host (ept/npt is off), whose tables cannot be read");
 	return 0;
 }
 
@@ -290,6 +291,7 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);
+	mmu->armed = counts;
 	reading = gauge_reading(&counts);
 	wss_gauge_begin(&mmu->gauge, &reading);
 	return 0;
@@ -297,7 +299,14 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 
 static void mmu_started(struct wss_tracker *tracker, uint64_t start_ns)
 {
-	wss_pagewise_started(&((struct mmu *)tracker)->pages, start_ns);
+	struct mmu *mmu = (struct mmu *)tracker;
+
+	wss_pagewise_started(&mmu->pages, &mmu->armed, start_ns, mmu->options.window_ns);
+}
+
+static void mmu_want_pages(struct wss_tracker *tracker)
+{
+	((struct mmu *)tracker)->want_pages = true;
 }
 
 static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
@@ -323,14 +332,14 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 		.granularity_bytes = mmu->result.granularity_bytes,
 		.faults = { counts.has_pf_fixed, mmu->gauge.faults },
 	};
-	wss_pagewise_refine(&mmu->pages, mmu->nested, ret_reading);
+	if (mmu->want_pages) {
+		wss_pagewise_refine(&mmu->pages, &counts, mmu->nested, ret_reading);
+		ret_reading->span.end_ns = wss_clock_now_ns();
+	} else {
+		wss_pagewise_poll(&mmu->pages, &counts);
+	}
+	mmu->want_pages = false;
 	return 0;
-}
-
-static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
-			struct wss_curve_point *ret_points, size_t n)
-{
-	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
 }
 
 static void mmu_pages(const struct wss_tracker *tracker, struct wss_page_view *ret_view)
@@ -342,11 +351,6 @@ static const char *mmu_recorder(const struct wss_host *host, const struct wss_gu
 				struct wss_error *ret_why)
 {
 	return wss_recorder_probe(host, guest, ret_why) == 0 ? "bpf" : "counters";
-}
-
-static void mmu_rest(struct wss_tracker *tracker)
-{
-	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
 }
 
 /* Notes conditions that make the gauge doubtful; none of them affects the recorder. */
@@ -385,10 +389,6 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 		wss_sample_degrade(
 			sample,
 			"a nested guest ran: its shadow page tables are counted as well");
-	if (mmu->host->tdp_mmu == WSS_NO)
-		wss_sample_degrade(
-			sample,
-			"kvm.tdp_mmu is off: prefetched entries are counted as touched");
 	wss_pagewise_explain(&mmu->pages, sample);
 	wss_sample_note(sample,
 			"accesses by devices (QEMU's emulation, vhost, VFIO) are not seen");
@@ -411,11 +411,10 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.check_stopped = mmu_check_stopped,
 	.begin = mmu_begin,
 	.started = mmu_started,
+	.want_pages = mmu_want_pages,
 	.poll = mmu_poll,
-	.curve = mmu_curve,
 	.pages = mmu_pages,
 	.recorder = mmu_recorder,
 	.explain = mmu_explain,
-	.rest = mmu_rest,
 	.close = mmu_close,
 };

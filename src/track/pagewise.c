@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/pagewise.h"
 
+#include "base/clock.h"
 #include "base/number.h"
 
 #define PAGE 4096ULL
 #define BLOCK (2ULL << 20)
 /*
- * Tolerance for a few pages: two vCPUs on the same page, firmware, and pages mapped during the
- * reading.
+ * Tolerance for a few pages: those mapped during the reading.
  */
 #define SLACK_PAGES 64
+/*
+ * Without any unmapping, walks are at 1/16, 1/8, a quarter and a half of the window, and at its end: whatever is unmapped
+ * later was probably seen. With unmapping they take at most this part of the time.
+ */
+#define FIRST_WALK_PART 16
+#define WALK_FACTOR 2
+#define WALKS_PART 64
 
 static void close_recorder(struct wss_pagewise *pages)
 {
@@ -31,25 +38,21 @@ int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 		      const struct wss_guest *guest, enum wss_recorder_choice choice,
 		      struct wss_error *err)
 {
-	*pages = (struct wss_pagewise){ .host = host, .guest = guest, .choice = choice };
+	*pages = (struct wss_pagewise){
+		.host = host,
+		.guest = guest,
+		.choice = choice,
+		.shadow = host->two_dim_paging == WSS_NO,
+	};
 	if (choice != WSS_RECORDER_COUNTERS)
 		return open_recorder(pages, err);
 	wss_error_set(&pages->why_not, WSS_ERR_UNSUPPORTED, "the recorder was not requested");
 	return 0;
 }
 
-int wss_pagewise_begin(struct wss_pagewise *pages, const struct wss_kvm_counts *counts,
-		       struct wss_error *err)
+/* Drops the recorder, for the reason in why_not, unless pages are wanted. */
+static int do_without(struct wss_pagewise *pages, struct wss_error *err)
 {
-	pages->exact = pages->blocks = pages->inconsistent = false;
-	pages->large_seen = counts->pages_2m || counts->pages_1g;
-	if (pages->recorder && !wss_recorder_fits(pages->recorder, pages->guest)) {
-		close_recorder(pages);
-		if (open_recorder(pages, err) < 0)
-			return -1;
-	}
-	if (!pages->recorder || wss_recorder_start(pages->recorder, &pages->why_not) == 0)
-		return 0;
 	close_recorder(pages);
 	if (pages->choice == WSS_RECORDER_AUTO)
 		return 0;
@@ -57,67 +60,128 @@ int wss_pagewise_begin(struct wss_pagewise *pages, const struct wss_kvm_counts *
 	return -1;
 }
 
-void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns)
+int wss_pagewise_begin(struct wss_pagewise *pages, const struct wss_kvm_counts *counts,
+		       struct wss_error *err)
 {
-	if (pages->recorder)
-		wss_recorder_set_origin(pages->recorder, start_ns);
+	pages->exact = pages->blocks = pages->inconsistent = false;
+	pages->large_seen = counts->pages_2m || counts->pages_1g;
+	pages->walked_ns = 0;
+	pages->walk_error = (struct wss_error)WSS_ERROR_INIT;
+	if (!pages->recorder || wss_recorder_start(pages->recorder, &pages->why_not) == 0)
+		return 0;
+	return do_without(pages, err);
 }
 
-/*
- * Whether the recorder has seen a fault for each entry of at most 2 MiB, so that each touched block has
- * a page in the bitmap.
- */
-static bool knows_blocks(const struct wss_pagewise *pages, const struct wss_reading *reading)
+void wss_pagewise_started(struct wss_pagewise *pages, const struct wss_kvm_counts *counts, uint64_t start_ns,
+			  uint64_t window_ns)
 {
-	uint64_t seen = pages->counts.touched_pages + pages->counts.outside_faults;
-
-	/* One page of each entry is the counters' low bound. */
-	return reading->granularity_bytes <= BLOCK && !pages->counts.missed_events &&
-	       pages->host->tdp_mmu != WSS_NO &&
-	       reading->low_bytes / PAGE <= seen + seen / 100 + SLACK_PAGES;
+	pages->start_ns = start_ns;
+	pages->next_ns = start_ns + window_ns / FIRST_WALK_PART;
+	pages->flushes = counts->tlb_flushes;
 }
 
-/*
- * Whether recorder and counters agree: everything that KVM maps has faulted since the
- * invalidation, inside the RAM or outside. If KVM maps more, the recorder observes the wrong
- * process or addresses.
- */
-static bool is_consistent(const struct wss_pagewise *pages)
+/* Whether the host has unmapped something since the last walk, as far as is known. */
+static bool host_unmapped(const struct wss_pagewise *pages, const struct wss_kvm_counts *counts)
 {
-	uint64_t seen = pages->counts.touched_pages + pages->counts.outside_faults;
-
-	return pages->mapped_bytes / PAGE <= seen + seen / 100 + SLACK_PAGES;
+	return !counts->has_tlb_flushes || counts->tlb_flushes != pages->flushes;
 }
 
-void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_reading *reading)
+static void walk(struct wss_pagewise *pages, const struct wss_kvm_counts *counts, uint64_t now_ns)
 {
-	uint64_t touched;
+	pages->walk_error = (struct wss_error)WSS_ERROR_INIT;
+	wss_recorder_walk(pages->recorder, &pages->walk_error);
+	while (pages->next_ns <= now_ns)
+		pages->next_ns = pages->start_ns +
+				 wss_u64_max((pages->next_ns - pages->start_ns) * WALK_FACTOR, 1);
+	pages->flushes = counts->tlb_flushes;
+	pages->walked_ns += wss_clock_now_ns() - now_ns;
+}
 
+void wss_pagewise_poll(struct wss_pagewise *pages, const struct wss_kvm_counts *counts)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (pages->recorder &&
+	    (now_ns >= pages->next_ns || (host_unmapped(pages, counts) &&
+					  pages->walked_ns * WALKS_PART <= now_ns - pages->start_ns)))
+		walk(pages, counts, now_ns);
+}
+
+static uint64_t seen_pages(const struct wss_pagewise *pages)
+{
+	return pages->counts.touched_pages + pages->counts.outside_pages;
+}
+
+/* Whether the walks have found this many entries, up to a few. */
+static bool explains(const struct wss_pagewise *pages, uint64_t entries)
+{
+	uint64_t seen = seen_pages(pages);
+
+	return entries <= seen + seen / 100 + SLACK_PAGES;
+}
+
+/* Where pages are mapped in advance, those that are not marked as accessed may not have been touched. */
+static bool all_accessed(const struct wss_pagewise *pages)
+{
+	const struct wss_recorder_counts *counts = &pages->counts;
+
+	return counts->touched_pages - counts->accessed_pages <= counts->touched_pages / 100 + SLACK_PAGES;
+}
+
+/* Of entries that KVM counted at some time in the window, those that no walk has found are lost, too. */
+static uint64_t lost_pages(const struct wss_pagewise *pages, const struct wss_reading *reading)
+{
+	uint64_t most = pages->shadow ? 0 : reading->wss_bytes / PAGE;
+
+	return wss_u64_max(pages->counts.lost_pages, wss_u64_sub(most, seen_pages(pages)));
+}
+
+static void refine_pages(struct wss_pagewise *pages, struct wss_reading *reading)
+{
+	uint64_t lost = lost_pages(pages, reading), touched = pages->counts.touched_pages;
+
+	/* Where the walks found nothing in the guest's RAM there is no exact figure, but KVM's counters still have one. */
+	if (!touched && pages->mapped_bytes)
+		return;
+	reading->low_bytes = pages->counts.accessed_pages * PAGE;
+	reading->high_bytes = (touched + lost) * PAGE;
+	pages->exact = all_accessed(pages) && lost <= touched / 100;
+	if (all_accessed(pages))
+		reading->low_bytes = touched * PAGE;
+	reading->wss_bytes = all_accessed(pages) ? reading->low_bytes : reading->high_bytes;
+}
+
+static void refine_blocks(struct wss_pagewise *pages, struct wss_reading *reading)
+{
+	uint64_t touched_bytes = pages->counts.touched_pages * PAGE;
+
+	pages->blocks = reading->granularity_bytes <= BLOCK && all_accessed(pages) &&
+			explains(pages, reading->low_bytes / PAGE);
+	reading->low_bytes = wss_u64_max(reading->low_bytes, pages->counts.accessed_pages * PAGE);
+	reading->high_bytes = wss_u64_max(reading->high_bytes, touched_bytes);
+	reading->wss_bytes = wss_u64_max(reading->wss_bytes, reading->low_bytes);
+}
+
+void wss_pagewise_refine(struct wss_pagewise *pages, const struct wss_kvm_counts *counts, bool nested,
+			 struct wss_reading *reading)
+{
 	pages->mapped_bytes = reading->wss_bytes;
 	pages->large_seen |= reading->granularity_bytes > PAGE;
 	pages->exact = pages->blocks = false;
 	pages->nested = nested;
 	if (!pages->recorder)
 		return;
-	wss_recorder_read(pages->recorder, &pages->counts);
-	touched = pages->counts.touched_pages * PAGE;
-	pages->inconsistent = reading->granularity_bytes == PAGE && !is_consistent(pages);
-	if (nested || pages->inconsistent)
+	walk(pages, counts, wss_clock_now_ns());
+	pages->counts = wss_recorder_counts(pages->recorder);
+	/* A frame may be mapped at several places by shadow pages. */
+	pages->inconsistent = !pages->shadow && !pages->walk_error.code &&
+			      !explains(pages, wss_kvm_counts_entries(counts));
+	if (nested || pages->inconsistent || pages->walk_error.code)
 		return;
-	pages->blocks = knows_blocks(pages, reading);
-	/* A guest of which the recorder saw nothing has no exact figure, but KVM's counters still have one. */
-	pages->exact = reading->granularity_bytes == PAGE && !pages->counts.missed_events &&
-		       pages->host->tdp_mmu != WSS_NO && (touched || !pages->mapped_bytes);
-	reading->low_bytes = pages->exact ? touched : wss_u64_max(reading->low_bytes, touched);
-	reading->high_bytes = pages->exact ? touched : wss_u64_max(reading->high_bytes, touched);
-	if (pages->exact || reading->wss_bytes < reading->low_bytes)
-		reading->wss_bytes = reading->low_bytes;
-}
-
-size_t wss_pagewise_curve(const struct wss_pagewise *pages, uint64_t until_ns,
-			  struct wss_curve_point *ret_points, size_t n)
-{
-	return pages->exact ? wss_recorder_curve(pages->recorder, until_ns, ret_points, n) : 0;
+	if (reading->granularity_bytes == PAGE)
+		refine_pages(pages, reading);
+	else
+		refine_blocks(pages, reading);
 }
 
 void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view)
@@ -148,48 +212,43 @@ static const char *why_bounded(const struct wss_pagewise *pages, const struct ws
 
 static void explain_written(const struct wss_pagewise *pages, struct wss_sample *sample)
 {
-	struct wss_amount low = wss_amount_of(pages->counts.written_pages * PAGE);
+	struct wss_amount written = wss_amount_of(pages->counts.written_pages * PAGE);
 	const char *why = why_bounded(pages, sample);
 
-	sample->written_low_bytes = low;
-	sample->written_high_bytes = why ? sample->high_bytes : low;
 	if (!why) {
-		sample->written_bytes = low;
+		sample->written_bytes = sample->written_low_bytes = sample->written_high_bytes = written;
 		return;
 	}
+	sample->written_high_bytes = pages->exact ? written : sample->high_bytes;
 	wss_sample_note(sample,
-			"the written memory is an upper bound, because %s: a page that was read "
-			"may then be written without a fault",
+			"the written memory is an upper bound, because %s: KVM may map a page writable that is only read",
 			why);
 }
 
 void wss_pagewise_explain(const struct wss_pagewise *pages, struct wss_sample *sample)
 {
-	bool usable = pages->recorder && !pages->inconsistent && !pages->nested;
+	bool usable = pages->recorder && !pages->inconsistent && !pages->nested && !pages->walk_error.code;
 
 	sample->recorder = usable ? "bpf" : "counters";
 	sample->mapped_bytes = wss_amount_of(pages->mapped_bytes);
 	if (pages->inconsistent)
-		wss_sample_degrade(sample, "KVM maps more pages than the recorder has seen "
-					   "touched: the figures are those of KVM's counters");
+		wss_sample_degrade(sample, "KVM counts more pages than its tables show: the figures are those of its counters");
+	if (pages->recorder && pages->walk_error.code)
+		wss_sample_note(sample, "the figures are those of KVM's counters: %s", pages->walk_error.text);
 	if (!pages->recorder)
 		wss_sample_note(sample,
 				"measured by KVM's counters only, so the written memory is "
 				"unknown: %s",
 				pages->why_not.text);
+	if (!usable && pages->shadow)
+		wss_sample_degrade(sample, "KVM uses shadow paging: its counters also count pages that it maps in advance or twice");
+	else if (!usable && pages->host->tdp_mmu == WSS_NO)
+		wss_sample_degrade(sample, "kvm.tdp_mmu is off: KVM's counters also count pages that it maps in advance");
 	if (!usable)
 		return;
-	sample->cost.outside_faults = wss_amount_of(pages->counts.outside_faults);
-	if (pages->counts.missed_events)
-		wss_sample_degrade(sample, "the recorder missed %llu faults",
-				   (unsigned long long)pages->counts.missed_events);
+	if (!all_accessed(pages))
+		wss_sample_note(sample, "KVM has mapped pages in advance: the low bound has those that the processor has marked as accessed");
 	explain_written(pages, sample);
-}
-
-void wss_pagewise_rest(struct wss_pagewise *pages)
-{
-	if (pages->recorder)
-		wss_recorder_stop(pages->recorder);
 }
 
 void wss_pagewise_close(struct wss_pagewise *pages)

@@ -2,195 +2,287 @@
 /*
  * Theory of operation
  *
- * KVM takes a fault when a guest first touches a page that an invalidation has dropped from the
- * second-level page table. A BPF program on the tracepoint of these faults (recorder.bpf.c) sets the
- * page's bit in a bitmap, another if the fault was for a write, and counts each page's first touch
- * in a histogram over time. Bitmaps and counters are in memory that it shares with us: reading them
- * takes no system call and does not slow the guest down, and no event can be lost in a queue.
+ * After an invalidation KVM maps a page of the guest when it is touched first. So the pages that are
+ * mapped at the end are those that were touched, less those that the host has unmapped meanwhile (KSM,
+ * NUMA balancing, reclaim, a balloon). Therefore walks within the window are added up: a page is only
+ * missed if it was both touched first and unmapped between two of them, and not touched again.
  *
- *	wss_recorder_open()	  loaded, for one process and the RAM layout of one guest
- *	wss_recorder_start()	  all zero, attached: before the invalidation, as a page that comes
- *				  back between the two would be missing for the whole window
- *	(the invalidation)	  pages that come back now fall into the histogram's first bucket,
- *				  because the origin is still 0
- *	wss_recorder_set_origin() times count from here; touches until now stay in that bucket,
- *				  so the curve begins at settled_ns and not before
- *	wss_recorder_read()	  any number of times; the bitmaps still change
- *	wss_recorder_stop()	  detached: what was recorded stays until the next start
+ * How many that can be is estimated from the same walks: of the pages mapped at one walk some are
+ * no longer mapped at the next, and new pages can have been unmapped at that rate. This is on the safe
+ * side, since they were mapped for a part of that time only.
  *
- * A fault between attaching and the invalidation counts as well, although its page is dropped again
- * at once: the guest touched that page right before the window.
- *
- * The program only observes, so there is nothing to restore in the guest. A descriptor attaches it,
- * so the kernel detaches and unloads it when this process ends, however that happens. The ranges of
- * the guest's RAM are constants of the loaded program: wss_recorder_fits() returns whether they are
- * still right, and after memory has been plugged the guest needs another recorder.
+ * KVM maps pages that were not touched in two cases: for a huge page of the host, where an entry stands
+ * for all its pages, and where it maps the neighbours of a page in advance (Linux 6.1,
+ * arch/x86/kvm/mmu/mmu.c, direct_pte_prefetch()), which it does with shadow pages only: with shadow
+ * paging, and for two-dimensional paging with the module's parameter tdp_mmu off. Entries mapped in
+ * advance are not marked as accessed (make_spte()), so the marks give a lower bound. It can be too
+ * low, as others may clear them.
  */
 #include "track/recorder.h"
 
-#include <assert.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "track/recorder-backend.h"
+#include "base/number.h"
+#include "host/gpa.h"
+#include "kvm/vm.h"
 
-#define PAGE 4096ULL
-/* Inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCU
+#define PAGE_SHIFT 12
+#define WORD_PAGES 64
 
-static_assert(WSS_RECORDER_RANGES == WSS_GPA_RANGES_MAX, "a layout must fit the program");
-
-struct wss_recorder {
-	struct wss_recorder_backend *backend;
-	struct wss_recorder_plan plan;
-	struct wss_recorder_state state;
-	uint64_t settled_ns; /* time from the origin to the call that set it */
+/* Pages of 4 KiB; end is exclusive. */
+struct page_range {
+	uint64_t first, end;
 };
 
-const char *wss_recorder_version(void)
+struct wss_recorder {
+	const struct wss_host *host;
+	const struct wss_guest *guest;
+	struct wss_kvm_vm *vm;
+	struct wss_kvm_slots slots;
+	struct page_range *ram; /* ordered by address, disjoint */
+	size_t n_ram, ram_room;
+	uint64_t words; /* of 64 pages, in each bitmap */
+	uint64_t *touched, *written, *accessed;
+	uint64_t *now, *last; /* mapped at the walk that is going on, else none; and at the one before */
+	struct wss_recorder_counts counts;
+	double lost_pages;
+};
+
+/* Whether KVM maps pages in advance. */
+static bool maps_in_advance(const struct wss_host *host)
 {
-	return wss_recorder_backend_ops.version();
+	return host->two_dim_paging == WSS_NO || host->tdp_mmu == WSS_NO;
 }
 
-/*
- * Checks that our pid namespace is the first one, because the program sees the pids of that
- * one only.
- */
-static int check_pid_namespace(const struct wss_root *root, struct wss_error *err)
+static enum wss_kvm_accessed accessed_bit(const struct wss_host *host)
 {
-	wss_auto_close int fd = wss_root_openat(root, "proc/self/ns/pid", O_RDONLY);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino == FIRST_PID_NAMESPACE)
-		return 0;
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "virt-wss runs in a pid namespace, where it does not know the "
-			     "pid that the kernel records");
+	return host->two_dim_paging == WSS_YES && host->ept ? WSS_KVM_ACCESSED_EPT : WSS_KVM_ACCESSED_X86;
 }
 
-static int make_plan(const struct wss_host *host, const struct wss_guest *guest,
-		     struct wss_recorder_plan *plan, struct wss_error *err)
+int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *guest, struct wss_error *err)
 {
-	*plan = (struct wss_recorder_plan){ .tgid = 0 };
-	if (wss_recorder_backend_ops.probe(err) < 0 ||
-	    check_pid_namespace(&host->root, err) < 0 ||
-	    wss_fault_event_read(&host->root, &plan->event, err) < 0)
+	struct wss_gpa_layout unused;
+
+	(void)host;
+	if (wss_kvm.load(err) < 0)
 		return -1;
-	if (!guest)
-		return 0;
-	plan->tgid = guest->process.pid;
-	return wss_gpa_layout(&guest->config, &plan->layout, err);
-}
-
-int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *guest,
-		       struct wss_error *err)
-{
-	struct wss_recorder_plan unused;
-
-	return make_plan(host, guest, &unused, err);
-}
-
-int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest,
-		      struct wss_recorder **ret_recorder, struct wss_error *err)
-{
-	wss_auto_free struct wss_recorder *recorder = calloc(1, sizeof(*recorder));
-
-	if (!recorder)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (make_plan(host, guest, &recorder->plan, err) < 0 ||
-	    wss_recorder_backend_ops.open(&recorder->plan, &recorder->backend,
-					  &recorder->state, err) < 0)
-		return -1;
-	*ret_recorder = wss_steal_ptr(recorder);
-	return 0;
-}
-
-bool wss_recorder_fits(const struct wss_recorder *recorder, const struct wss_guest *guest)
-{
-	const struct wss_gpa_layout *old = &recorder->plan.layout;
-	struct wss_gpa_layout now;
-
-	return wss_gpa_layout(&guest->config, &now, NULL) == 0 && now.n_ranges == old->n_ranges &&
-	       !memcmp(now.ranges, old->ranges, now.n_ranges * sizeof(now.ranges[0]));
-}
-
-int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err)
-{
-	wss_recorder_backend_ops.stop(recorder->backend);
-	recorder->settled_ns = 0;
-	return wss_recorder_backend_ops.start(recorder->backend, err);
-}
-
-void wss_recorder_set_origin(struct wss_recorder *recorder, uint64_t origin_ns)
-{
-	uint64_t now_ns;
-
-	*recorder->state.origin_ns = origin_ns;
-	now_ns = wss_clock_now_ns();
-	recorder->settled_ns = now_ns > origin_ns ? now_ns - origin_ns : 0;
-}
-
-void wss_recorder_read(const struct wss_recorder *recorder,
-		       struct wss_recorder_counts *ret_counts)
-{
-	const struct wss_recorder_state *state = &recorder->state;
-	struct wss_recorder_counts counts = {
-		.written_pages = *state->written_pages,
-		.ram_faults = *state->ram_faults,
-		.outside_faults = *state->outside_faults,
-		.missed_events = wss_recorder_backend_ops.missed(recorder->backend),
-	};
-
-	for (size_t i = 0; i < WSS_TOUCH_BUCKETS; i++)
-		counts.touched_pages += state->first_touches[i];
-	*ret_counts = counts;
-}
-
-size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns,
-			  struct wss_curve_point *ret_points, size_t n)
-{
-	uint64_t pages = 0;
-	size_t found = 0;
-
-	for (uint32_t i = 0; i < WSS_TOUCH_BUCKETS - 1 && found < n; i++) {
-		uint64_t ns = wss_touch_bound(i);
-
-		if (ns > until_ns)
-			break;
-		pages += recorder->state.first_touches[i];
-		/*
-		 * Touches before the origin was known may have happened at any time until
-		 * then.
-		 */
-		if (ns >= recorder->settled_ns)
-			ret_points[found++] = (struct wss_curve_point){ .ns = ns, .bytes = pages * PAGE };
-	}
-	return found;
-}
-
-struct wss_pages wss_recorder_touched(const struct wss_recorder *recorder)
-{
-	return wss_pages_of_bits(recorder->state.touched, recorder->state.words);
-}
-
-struct wss_pages wss_recorder_written(const struct wss_recorder *recorder)
-{
-	return wss_pages_of_bits(recorder->state.written, recorder->state.words);
-}
-
-void wss_recorder_stop(struct wss_recorder *recorder)
-{
-	wss_recorder_backend_ops.stop(recorder->backend);
+	return !guest || guest->ram_known ? 0 : wss_gpa_layout(&guest->config, &unused, err);
 }
 
 void wss_recorder_close(struct wss_recorder *recorder)
 {
 	if (!recorder)
 		return;
-	wss_recorder_backend_ops.close(recorder->backend);
+	wss_kvm.close(recorder->vm);
+	free(recorder->slots.slots);
+	free(recorder->ram);
+	free(recorder->touched);
 	free(recorder);
+}
+
+int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest,
+		      struct wss_recorder **ret_recorder, struct wss_error *err)
+{
+	struct wss_recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (!recorder)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	recorder->host = host;
+	recorder->guest = guest;
+	if (wss_recorder_probe(host, guest, err) < 0 ||
+	    wss_kvm.open(guest->process.pid, &recorder->vm, err) < 0) {
+		wss_recorder_close(recorder);
+		return -1;
+	}
+	*ret_recorder = recorder;
+	return 0;
+}
+
+/* --- where the RAM is --- */
+
+static int ram_add(struct wss_recorder *recorder, uint64_t first, uint64_t end, struct wss_error *err)
+{
+	size_t room = recorder->ram_room ? 2 * recorder->ram_room : 16;
+	struct page_range *larger;
+
+	if (recorder->n_ram == recorder->ram_room) {
+		larger = reallocarray(recorder->ram, room, sizeof(*larger));
+		if (!larger)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		recorder->ram = larger;
+		recorder->ram_room = room;
+	}
+	recorder->ram[recorder->n_ram++] = (struct page_range){ first, end };
+	return 0;
+}
+
+/* Adds the part of a slot whose memory in QEMU is guest RAM, not a device's or firmware. */
+static int ram_add_slot(struct wss_recorder *recorder, const struct wss_kvm_slot_record *slot, struct wss_error *err)
+{
+	const struct wss_ram *ram = &recorder->guest->ram;
+	uint64_t slot_end = slot->host_address + (slot->n_pages << PAGE_SHIFT);
+
+	for (size_t i = 0; i < ram->n_ranges; i++) {
+		uint64_t start = wss_u64_max(ram->ranges[i].start, slot->host_address);
+		uint64_t end = wss_u64_min(ram->ranges[i].end, slot_end);
+		uint64_t first = slot->first_page + ((start - slot->host_address) >> PAGE_SHIFT);
+
+		if (start < end && ram_add(recorder, first, first + ((end - start) >> PAGE_SHIFT), err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct page_range *x = a, *y = b;
+
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+static int find_ram(struct wss_recorder *recorder, struct wss_error *err)
+{
+	struct wss_gpa_layout layout;
+
+	recorder->n_ram = 0;
+	free(recorder->slots.slots);
+	recorder->slots = (struct wss_kvm_slots){0};
+	if (wss_kvm.slots(recorder->vm, &recorder->slots, err) < 0)
+		return -1;
+	if (!recorder->guest->ram_known) {
+		if (wss_gpa_layout(&recorder->guest->config, &layout, err) < 0)
+			return -1;
+		for (size_t i = 0; i < layout.n_ranges; i++)
+			if (ram_add(recorder, layout.ranges[i].start >> PAGE_SHIFT,
+				    layout.ranges[i].end >> PAGE_SHIFT, err) < 0)
+				return -1;
+		return 0;
+	}
+	for (size_t i = 0; i < recorder->slots.n_slots; i++)
+		if (ram_add_slot(recorder, &recorder->slots.slots[i], err) < 0)
+			return -1;
+	if (!recorder->n_ram)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "KVM has no memory slot with the guest's RAM");
+	qsort(recorder->ram, recorder->n_ram, sizeof(*recorder->ram), compare_ranges);
+	return 0;
+}
+
+/* --- bitmaps --- */
+
+static int make_bitmaps(struct wss_recorder *recorder, struct wss_error *err)
+{
+	size_t n = maps_in_advance(recorder->host) ? 5 : 4;
+	uint64_t words = (recorder->ram[recorder->n_ram - 1].end + WORD_PAGES - 1) / WORD_PAGES;
+	uint64_t *bitmaps = words > SIZE_MAX / (5 * sizeof(*bitmaps)) ? NULL : calloc(words * n, sizeof(*bitmaps));
+
+	if (!bitmaps)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	free(recorder->touched);
+	recorder->words = words;
+	recorder->touched = bitmaps;
+	recorder->written = bitmaps + words;
+	recorder->now = bitmaps + 2 * words;
+	recorder->last = bitmaps + 3 * words;
+	recorder->accessed = n == 5 ? bitmaps + 4 * words : NULL;
+	return 0;
+}
+
+int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err)
+{
+	recorder->counts = (struct wss_recorder_counts){ .touched_pages = 0 };
+	recorder->lost_pages = 0;
+	return find_ram(recorder, err) < 0 ? -1 : make_bitmaps(recorder, err);
+}
+
+/* Returns which of 64 pages are guest RAM, a bit each. */
+static uint64_t ram_mask(const struct wss_recorder *recorder, uint64_t first_page)
+{
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < recorder->n_ram && recorder->ram[i].first < first_page + WORD_PAGES; i++) {
+		uint64_t first = wss_u64_max(recorder->ram[i].first, first_page);
+		uint64_t end = wss_u64_min(recorder->ram[i].end, first_page + WORD_PAGES);
+
+		if (first < end)
+			mask |= (end - first == WORD_PAGES ? UINT64_MAX : (1ULL << (end - first)) - 1)
+				<< (first - first_page);
+	}
+	return mask;
+}
+
+static unsigned ones(uint64_t word)
+{
+	return (unsigned)__builtin_popcountll(word);
+}
+
+static void add_leaf(const struct wss_kvm_leaf_record *leaf, void *opaque)
+{
+	struct wss_recorder *recorder = opaque;
+	struct wss_recorder_counts *counts = &recorder->counts;
+	uint64_t ram = ram_mask(recorder, leaf->first_page & ~(WORD_PAGES - 1ULL)), i = leaf->first_page / WORD_PAGES;
+	uint64_t mapped = leaf->mapped & ram, writable = leaf->writable & ram, accessed = leaf->accessed & ram;
+
+	counts->outside_pages += ones(leaf->mapped & ~ram);
+	if (!mapped || i >= recorder->words)
+		return;
+	recorder->now[i] |= mapped;
+	counts->written_pages += ones(writable & ~recorder->written[i]);
+	recorder->written[i] |= writable;
+	if (!recorder->accessed)
+		return;
+	counts->accessed_pages += ones(accessed & ~recorder->accessed[i]);
+	recorder->accessed[i] |= accessed;
+}
+
+/* Adds the walk that has just ended to those before. */
+static void add_walk(struct wss_recorder *recorder)
+{
+	uint64_t new_pages = 0, known = 0, missing = 0, *spare = recorder->last;
+
+	for (uint64_t i = 0; i < recorder->words; i++) {
+		/* Most of a guest is not mapped; and what is not written to takes no memory. */
+		if (!(recorder->now[i] | recorder->last[i]))
+			continue;
+		new_pages += ones(recorder->now[i] & ~recorder->touched[i]);
+		recorder->touched[i] |= recorder->now[i];
+		known += ones(recorder->last[i]);
+		missing += ones(recorder->last[i] & ~recorder->now[i]);
+		spare[i] = 0;
+	}
+	if (known)
+		recorder->lost_pages += (double)new_pages * (double)missing / (double)known;
+	recorder->last = recorder->now;
+	recorder->now = spare;
+	recorder->counts.walks++;
+	recorder->counts.touched_pages += new_pages;
+	recorder->counts.lost_pages = wss_u64_from_double(recorder->lost_pages);
+	if (!recorder->accessed)
+		recorder->counts.accessed_pages = recorder->counts.touched_pages;
+}
+
+int wss_recorder_walk(struct wss_recorder *recorder, struct wss_error *err)
+{
+	int r;
+
+	recorder->counts.outside_pages = 0;
+	r = wss_kvm.walk(recorder->vm, &recorder->slots, accessed_bit(recorder->host), add_leaf, recorder, err);
+	add_walk(recorder);
+	recorder->counts.incomplete = r < 0;
+	return r;
+}
+
+struct wss_recorder_counts wss_recorder_counts(const struct wss_recorder *recorder)
+{
+	return recorder->counts;
+}
+
+struct wss_pages wss_recorder_touched(const struct wss_recorder *recorder)
+{
+	return wss_pages_of_bits(recorder->touched, recorder->words);
+}
+
+struct wss_pages wss_recorder_written(const struct wss_recorder *recorder)
+{
+	return wss_pages_of_bits(recorder->written, recorder->words);
 }

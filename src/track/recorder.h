@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder: which pages of a guest's RAM have been touched and written since an
- * invalidation, and when each was touched first. A BPF program on the tracepoint of KVM's
- * second-level faults sets bits in memory that it shares with us. Only a descriptor attaches
- * it, so nothing stays attached when we die.
- *
- * Built in if configure found its prerequisites (--with-bpf); otherwise every function here
- * fails with WSS_ERR_UNSUPPORTED and the reason.
+ * The recorder: which pages of a guest's RAM KVM has mapped, and mapped writable, since an
+ * invalidation. It walks the second-level page tables (kvm/vm.h) as often as the window asks, and adds
+ * up what the walks find. So nothing runs at a fault of any guest.
  */
 #ifndef WSS_TRACK_RECORDER_H
 #define WSS_TRACK_RECORDER_H
@@ -19,81 +15,59 @@
 #include "host/guest.h"
 #include "host/host.h"
 #include "wss/pages.h"
-#include "wss/sample.h"
 
 struct wss_recorder;
 
-/* Counts since wss_recorder_start(). */
+/* Since wss_recorder_start(). Pages are of 4 KiB; of a larger entry the first page stands for all. */
 struct wss_recorder_counts {
-	uint64_t touched_pages; /* pages of 4 KiB in guest RAM, each counted once */
-	/* Those of touched_pages that faulted for a write: see pagewise.h. */
-	uint64_t written_pages;
-	uint64_t ram_faults;
-	/* Faults at addresses outside guest RAM: device memory, firmware. */
-	uint64_t outside_faults;
-	/* Events for which the kernel did not run the program; should be 0. */
-	uint64_t missed_events;
+	uint64_t touched_pages; /* in guest RAM, each counted once */
+	uint64_t written_pages; /* those of touched_pages that are mapped writable: see pagewise.h */
+	/*
+	 * Those of touched_pages that the processor has marked as accessed. The rest may have been mapped
+	 * in advance. Only where KVM does that, else touched_pages.
+	 */
+	uint64_t accessed_pages;
+	uint64_t outside_pages; /* mapped outside guest RAM at the last walk: device memory, firmware */
+	/*
+	 * Pages that the host may have unmapped between two walks after they were first touched between
+	 * them: if it unmapped new pages as often as those that were known.
+	 */
+	uint64_t lost_pages;
+	unsigned walks;
+	bool incomplete; /* the last walk could not read everything */
 };
 
-/* Returns a text for --version: "bpf (libbpf 1.1)", or "not built in: REASON". */
-const char *wss_recorder_version(void);
-
 /*
- * Checks whether the recorder can record this guest or, if guest is NULL, any guest of this
- * host. Loads and attaches nothing. WSS_ERR_UNSUPPORTED with the reason: not built in, no
- * tracefs, an unknown layout of the tracepoint or of the guest's memory, or a pid namespace of
- * our own.
+ * Checks whether the recorder can record this guest or, if guest is NULL, any guest of this host.
+ * WSS_ERR_UNSUPPORTED with the reason: not built in, no privilege, or an unknown layout of the
+ * guest's memory. The first call in a process loads BPF programs, which takes a few hundred ms.
  */
 int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *guest,
 		       struct wss_error *err);
 
-/*
- * Loads the program for an attached guest in its present configuration, with 64 KiB of bitmaps
- * per GiB of its address space, without attaching it. Fails as wss_recorder_probe() does, and
- * with WSS_ERR_UNSUPPORTED if the kernel refuses the program (no privilege).
- */
+/* For an attached guest; host and guest must outlive it. Fails as wss_recorder_probe() does. */
 int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest,
 		      struct wss_recorder **ret_recorder, struct wss_error *err);
 
 /*
- * Whether the recorder still fits the guest, to which memory may have been plugged since. If
- * not, open another one.
+ * Forgets everything, and reads anew where the guest's RAM is: 128 KiB per GiB of its address space.
+ * Call this right before the invalidation. Fails as wss_recorder_open() does.
  */
-bool wss_recorder_fits(const struct wss_recorder *recorder, const struct wss_guest *guest);
-
-/* Resets everything and attaches the program. Call this right before the invalidation. */
 int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err);
 
 /*
- * Declares that the invalidation is over and the window began at origin_ns, a time of
- * wss_clock_now_ns(): times of first touches count from there. Touches before this call count
- * as touches at the start.
+ * Adds what is mapped now. Never waits for the guest, and works while QEMU is stopped. WSS_ERR_GONE;
+ * WSS_ERR_FAILED.
  */
-void wss_recorder_set_origin(struct wss_recorder *recorder, uint64_t origin_ns);
+int wss_recorder_walk(struct wss_recorder *recorder, struct wss_error *err);
 
-/* Reads the counts. Never waits, and works while QEMU is stopped. */
-void wss_recorder_read(const struct wss_recorder *recorder,
-		       struct wss_recorder_counts *ret_counts);
+struct wss_recorder_counts wss_recorder_counts(const struct wss_recorder *recorder);
 
-/*
- * Fills in a curve of the bytes touched by each time: exact points, at most a factor of 1.25
- * apart, from when the origin was set to at most until_ns after it. Returns the number of
- * points, at most n.
- */
-size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns,
-			  struct wss_curve_point *ret_points, size_t n);
-
-/*
- * Return views of the bitmaps, which change while the recorder is attached and must not
- * outlive it.
- */
+/* Return views of the bitmaps, which must not outlive the recorder and change at each walk. */
 struct wss_pages wss_recorder_touched(const struct wss_recorder *recorder);
 struct wss_pages wss_recorder_written(const struct wss_recorder *recorder);
 
-/* Detaches the program; what was recorded stays. Does nothing if it is not attached. */
-void wss_recorder_stop(struct wss_recorder *recorder);
-
-/* Detaches and unloads the program. Accepts NULL. */
+/* Accepts NULL. */
 void wss_recorder_close(struct wss_recorder *recorder);
 
 #endif

@@ -187,6 +187,9 @@ struct wss_tracker_ops {
 	 */
 	void (*started)(struct wss_tracker *tracker, uint64_t start_ns);
 
+	/* Called before a poll that is for a sample, so that it knows pages, too. May be NULL. */
+	void (*want_pages)(struct wss_tracker *tracker);
+
 	/* Reads what has been touched since begin, without disturbing it. */
 	int (*poll)(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 		    struct wss_error *err);
@@ -211,16 +214,8 @@ struct wss_tracker_ops {
 	bool (*settle)(struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/*
-	 * Returns the growth curve at the last poll, up to until_ns after the start, if the
-	 * method knows it better than from polls: the number of points, at most n; else 0. May
-	 * be NULL.
-	 */
-	size_t (*curve)(const struct wss_tracker *tracker, uint64_t until_ns,
-			struct wss_curve_point *ret_points, size_t n);
-
-	/*
-	 * Returns the pages that the last poll has counted, if each of them is known. ret_view
-	 * is zero on entry, and what is unknown stays so. Valid until the next begin or rest.
+	 * Returns the pages that the last poll after want_pages has counted, if each of them is
+	 * known. ret_view is zero on entry, and what is unknown stays so. Valid until the next begin.
 	 * NULL: the method never knows pages, and no window with WSS_RECORDER_PAGES is opened.
 	 */
 	void (*pages)(const struct wss_tracker *tracker, struct wss_page_view *ret_view);

@@ -68,22 +68,6 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 	ret_sample->memory.balloon_bytes = guest->balloon_bytes;
 }
 
-/* Uses the method's own curve, ending with this reading, or else the curve of the polls. */
-static void fill_curve(const struct wss_window_facts *facts, const struct wss_reading *reading,
-		       uint64_t until_ns, struct wss_sample *sample)
-{
-	const struct wss_tracker_ops *ops = facts->tracker->ops;
-
-	sample->n_curve = ops->curve ? ops->curve(facts->tracker, until_ns, sample->curve,
-						  WSS_CURVE_MAX) : 0;
-	if (sample->n_curve) {
-		wss_sample_curve_add(sample, until_ns, reading->wss_bytes);
-		return;
-	}
-	sample->n_curve = facts->curve.n_curve;
-	memcpy(sample->curve, facts->curve.curve, sample->n_curve * sizeof(sample->curve[0]));
-}
-
 static void fill_reading(const struct wss_window_facts *facts, const struct wss_reading *reading,
 			 uint64_t end_ns, struct wss_sample *sample)
 {
@@ -102,7 +86,8 @@ static void fill_reading(const struct wss_window_facts *facts, const struct wss_
 	sample->cost.predicted_faults = facts->predicted.faults;
 	sample->cost.user_ns = wss_amount_of(facts->cpu.user_ns);
 	sample->cost.system_ns = wss_amount_of(facts->cpu.system_ns);
-	fill_curve(facts, reading, end_ns - facts->start_ns, sample);
+	sample->n_curve = facts->curve.n_curve;
+	memcpy(sample->curve, facts->curve.curve, sample->n_curve * sizeof(sample->curve[0]));
 	if (ops->explain)
 		ops->explain(facts->tracker, sample);
 }

@@ -411,6 +411,23 @@ static int read_tracker(struct wss_window *window, struct wss_reading *ret_readi
 }
 
 /*
+ * A reading for a sample may be more exact than those before it, which had device memory, too: nothing that was known
+ * earlier is more than what is known now.
+ */
+static void curve_lower(struct wss_sample *curve, const struct wss_reading *reading)
+{
+	for (size_t i = 0; i < curve->n_curve; i++) {
+		struct wss_curve_point *point = &curve->curve[i];
+
+		point->bytes = wss_u64_min(point->bytes, reading->wss_bytes);
+		if (point->high_bytes) {
+			point->high_bytes = wss_u64_min(point->high_bytes, reading->high_bytes);
+			point->low_bytes = wss_u64_min(point->low_bytes, reading->low_bytes);
+		}
+	}
+}
+
+/*
  * Polls come at least every 100 ms, to catch the peak of the gauge; the curve keeps only those
  * that are a step apart on its logarithmic time axis.
  */
@@ -423,6 +440,8 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 	previous = curve->n_curve ? curve->curve[curve->n_curve - 1].ns : 0;
 	if (!last && (double)since < (double)previous * (1 + (POLL_FACTOR - 1) * 0.9))
 		return;
+	if (last)
+		curve_lower(curve, reading);
 	wss_sample_curve_add(curve, since, reading->wss_bytes);
 	wss_sample_curve_bound(curve, reading->low_bytes, reading->high_bytes);
 }
@@ -496,6 +515,8 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		return -1;
 	/* A held guest touches nothing: its window ended when it was stopped. */
 	end_ns = window->hold ? wss_clock_now_ns() : 0;
+	if (window->tracker->ops->want_pages)
+		window->tracker->ops->want_pages(window->tracker);
 	r = read_tracker(window, &reading, err);
 	window_release(window);
 	cpu_charge(window, since);

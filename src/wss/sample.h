@@ -114,8 +114,6 @@ struct wss_sample {
 			arm_ns; /* time for which the guest's vCPUs may have stalled */
 		struct wss_amount read_ns;
 		struct wss_amount faults; /* second-level faults in the window */
-		struct wss_amount
-			outside_faults; /* faults outside guest RAM that the recorder saw */
 		struct wss_amount predicted_stall_ns;
 		struct wss_amount predicted_faults; /* second-level faults, at most */
 		struct wss_amount user_ns;   /* CPU time of virt-wss in the window */

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A backend of the recorder that needs neither KVM nor BPF: linked with virt-wss's own objects
- * it makes a virt-wss whose record works on a fake guest. Each window touches 320 pages, of
- * which it writes half, 128 pages further on than the window before. Prints "window" on
- * standard output as each one begins; everything before that must then be in the file.
+ * A VM that needs neither KVM nor BPF: linked with virt-wss's own objects it makes a virt-wss whose
+ * recorder works on a fake guest. Each window maps 320 pages, half of them writable, 128 pages further
+ * on than the window before. Prints "window" on standard output as each one begins; everything before
+ * that must then be in the file.
  */
 #include "fake-recorder.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "host/gpa.h"
-#include "track/recorder-backend.h"
+#include "kvm/vm.h"
 
-#define WORD_BYTES (64 * 4096ULL) /* guest memory that one word of a bitmap stands for */
+#define WORD_PAGES 64
 #define WORDS_TOUCHED 5
 #define WORDS_SHIFT 2
 #define FIRST_WORD 8 /* after the VGA window */
+#define WORDS_MOVED 2048
 
 void (*fake_recorder_window)(void);
 
-struct wss_recorder_backend {
-	uint64_t origin_ns, ram_faults, outside_faults, written_pages;
-	uint64_t first_touches[WSS_TOUCH_BUCKETS];
-	uint64_t words, window;
-	uint64_t *touched, *written;
+struct wss_kvm_vm {
+	uint64_t windows;
 };
 
 static const char *fake_version(void)
@@ -34,61 +29,30 @@ static const char *fake_version(void)
 	return "fake";
 }
 
-static int fake_probe(struct wss_error *err)
+static int fake_load(struct wss_error *err)
 {
 	(void)err;
 	return 0;
 }
 
-static void fake_close(struct wss_recorder_backend *fake)
+static void fake_close(struct wss_kvm_vm *vm)
 {
-	if (!fake)
-		return;
-	free(fake->touched);
-	free(fake->written);
-	free(fake);
+	free(vm);
 }
 
-static int fake_open(const struct wss_recorder_plan *plan,
-		     struct wss_recorder_backend **ret_backend,
-		     struct wss_recorder_state *ret_state, struct wss_error *err)
+static int fake_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
 {
-	struct wss_recorder_backend *fake = calloc(1, sizeof(*fake));
-
-	if (fake) {
-		fake->words = (wss_gpa_end(&plan->layout) + WORD_BYTES - 1) / WORD_BYTES;
-		fake->touched = calloc(fake->words, sizeof(*fake->touched));
-		fake->written = calloc(fake->words, sizeof(*fake->written));
-	}
-	if (!fake || !fake->touched || !fake->written) {
-		fake_close(fake);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	*ret_backend = fake;
-	*ret_state = (struct wss_recorder_state){
-		.origin_ns = &fake->origin_ns,
-		.ram_faults = &fake->ram_faults,
-		.outside_faults = &fake->outside_faults,
-		.written_pages = &fake->written_pages,
-		.first_touches = fake->first_touches,
-		.touched = fake->touched,
-		.written = fake->written,
-		.words = fake->words,
-	};
-	return 0;
+	(void)pid;
+	*ret_vm = calloc(1, sizeof(**ret_vm));
+	return *ret_vm ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-static int fake_start(struct wss_recorder_backend *fake, struct wss_error *err)
+/* Called right before each window. The machine type says where the guest's RAM is. */
+static int fake_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots, struct wss_error *err)
 {
-	uint64_t first = FIRST_WORD + fake->window++ * WORDS_SHIFT % (fake->words / 2);
-
 	(void)err;
-	memset(fake->touched, 0, fake->words * sizeof(*fake->touched));
-	memset(fake->written, 0, fake->words * sizeof(*fake->written));
-	memset(&fake->touched[first], 0xff, WORDS_TOUCHED * sizeof(*fake->touched));
-	memset(&fake->written[first], 0x55, WORDS_TOUCHED * sizeof(*fake->written));
-	fake->first_touches[0] = fake->ram_faults = WORDS_TOUCHED * 64;
-	fake->written_pages = WORDS_TOUCHED * 32;
+	((struct wss_kvm_vm *)vm)->windows++;
+	*ret_slots = (struct wss_kvm_slots){ .n_slots = 0 };
 	if (fake_recorder_window) {
 		fake_recorder_window();
 	} else {
@@ -98,23 +62,33 @@ static int fake_start(struct wss_recorder_backend *fake, struct wss_error *err)
 	return 0;
 }
 
-static uint64_t fake_missed(const struct wss_recorder_backend *fake)
+static int fake_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *slots, enum wss_kvm_accessed accessed,
+		     wss_kvm_leaf_fn visit, void *opaque, struct wss_error *err)
 {
-	(void)fake;
+	uint64_t first = FIRST_WORD + (vm->windows - 1) * WORDS_SHIFT % WORDS_MOVED;
+
+	(void)slots;
+	(void)accessed;
+	(void)err;
+	for (uint64_t i = first; i < first + WORDS_TOUCHED; i++) {
+		struct wss_kvm_leaf_record leaf = {
+			.first_page = i * WORD_PAGES,
+			.n_pages = WORD_PAGES,
+			.mapped = UINT64_MAX,
+			.writable = 0x5555555555555555,
+			.accessed = UINT64_MAX,
+		};
+
+		visit(&leaf, opaque);
+	}
 	return 0;
 }
 
-static void fake_stop(struct wss_recorder_backend *fake)
-{
-	(void)fake;
-}
-
-const struct wss_recorder_backend_ops wss_recorder_backend_ops = {
+const struct wss_kvm_ops wss_kvm = {
 	.version = fake_version,
-	.probe = fake_probe,
+	.load = fake_load,
 	.open = fake_open,
-	.start = fake_start,
-	.missed = fake_missed,
-	.stop = fake_stop,
+	.slots = fake_slots,
+	.walk = fake_walk,
 	.close = fake_close,
 };

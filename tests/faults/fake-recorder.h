@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a program with the recorder's invented backend (fake-recorder.c) hears of its windows. */
+/* What a program with an invented VM (fake-recorder.c) hears of its windows. */
 #ifndef WSS_TESTS_FAKE_RECORDER_H
 #define WSS_TESTS_FAKE_RECORDER_H
 

@@ -27,19 +27,6 @@ kvm_ready_or_gone() { # PID CONSOLE
 	grep -q '^ring3: ready' "$2" 2>/dev/null || ! kill -0 "$1" 2>/dev/null
 }
 
-# Without hardware virtualisation KVM has neither ept nor npt, and virt-wss refuses it, because with
-# guests in general shadow page tables count more than the memory that is touched: KVM also maps
-# resident neighbours of a touched page. So no test here touches a part of what it touched before.
-kvm_host() {
-	local host=$BATS_FILE_TMPDIR/host link
-	mkdir -p "$host/sys/module/kvm_intel/parameters"
-	echo Y >"$host/sys/module/kvm_intel/parameters/ept"
-	for link in proc run sys/kernel sys/fs sys/devices; do
-		ln -s "/$link" "$host/$link"
-	done
-	export VIRT_WSS_SYSROOT=$host
-}
-
 # A guest that does not even run emulated is a fault of ours, not of this KVM.
 setup_file() {
 	kvm_rom=$BATS_FILE_TMPDIR/ring3.rom
@@ -52,8 +39,6 @@ setup_file() {
 		root_missing="/dev/kvm is missing or closed"
 	elif ! kvm_rom_runs "$kvm_rom" kvm host,-arch-capabilities; then
 		root_missing="this KVM runs no guest in ring 3"
-	else
-		kvm_host
 	fi
 }
 
@@ -137,15 +122,14 @@ kvm_gauges() {
 
 # Lets virt-wss, too, read KVM's counters there, instead of asking QEMU, which may be stopped.
 kvm_debugfs() {
-	local kernel=$VIRT_WSS_SYSROOT/sys/kernel file
+	local host=$BATS_TEST_TMPDIR/host file
 	kvm_gauges
-	[ -L "$kernel" ] || return 0
-	rm "$kernel"
-	mkdir -p "$kernel/debug"
-	ln -s "$embed_root/debug/kvm" "$kernel/debug/kvm"
-	for file in /sys/kernel/*; do
-		[ "${file##*/}" = debug ] || ln -s "$file" "$kernel/"
+	mkdir -p "$host/sys/kernel/debug"
+	ln -s "$embed_root/debug/kvm" "$host/sys/kernel/debug/kvm"
+	for file in /proc /run /sys/* /sys/kernel/*; do
+		[ -e "$host$file" ] || ln -s "$file" "$host$file"
 	done
+	export VIRT_WSS_SYSROOT=$host
 }
 
 # Prints a gauge of KVM: how many entries of that size it has mapped.

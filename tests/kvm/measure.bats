@@ -5,9 +5,9 @@
 bats_require_minimum_version 1.5.0
 load "functions.sh"
 
-# One window without the recorder, as CSV in $out.
+# One window, as CSV in $out.
 measure() { # ARGUMENT...
-	wss sample --window 2s --recorder counters --output csv "$@"
+	wss sample --window 2s --output csv "$@"
 	[ "$status" = 0 ] && [ "$(field quality | sort -u)" = ok ]
 }
 
@@ -80,7 +80,7 @@ native_again() {
 	kvm_gauges
 	kvm_guest_start killed backing=anonymous touch='pages=4096 order=random access=modify'
 	for stage in log_is_on armed set_is_back; do
-		wss_launch sample --window 5s --recorder counters --granularity 4k killed
+		wss_launch sample --window 5s --granularity 4k killed
 		[ $stage != set_is_back ] || wait_until 30 armed
 		wait_until 30 "$stage"
 		# It has not ended by itself.

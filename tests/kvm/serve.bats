@@ -50,7 +50,7 @@ metric_is() { # NAME GUEST VALUE
 }
 
 native_again() {
-	wss sample "$1" --window 1s --recorder counters --output csv
+	wss sample "$1" --window 1s --output csv
 	[ "$status" = 0 ] && [ "$(field granularity_bytes)" = 2097152 ]
 }
 

@@ -14,9 +14,9 @@ agree() { # BYTES BYTES
 	[ -n "$1" ] && [ -n "$2" ] && in_range $(($1 * 100)) $(($2 * 99)) $(($2 * 101))
 }
 
-attached() { # what of it is in the kernel
-	bpftool prog list 2>/dev/null | grep -q record_fault ||
-		bpftool link list 2>/dev/null | grep -q kvm_page_fault
+loaded() { # what of it is in the kernel
+	bpftool prog list 2>/dev/null | grep -q walk_vm ||
+		bpftool link list 2>/dev/null | grep -q task_file
 }
 
 second_zap() {
@@ -30,7 +30,6 @@ test_same_pages() { # NAME
 	check "the sample names it" json_is recorder bpf
 	check "quality is ok" json_is quality ok
 	check "it and the counters agree within 1 %" agree "$(json wss_bytes)" "$(json mapped_bytes)"
-	check "hardly any fault lies outside the RAM" in_range "$(json outside_faults)" 0 200
 	check "the figure is what the guest touches" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
@@ -50,11 +49,10 @@ test_second_zap() {
 	check "the recorder's sample is exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
-# Pages touched while the window is armed have no time of their own, and under emulation arming
-# is slow: the curve begins where it ends.
+# Under emulation arming is slow: the curve begins where it ends.
 test_curve() {
 	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
-	check "profile uses the recorder's curve" status_is 0
+	check "profile has a curve" status_is 0
 	check "the curve has eight points a decade" profile_is_dense
 	wss sample anon --window 4s --recorder bpf --max-stall 10s --output json
 	check "a sample has all known points, and none falls" curve_rises
@@ -69,18 +67,18 @@ profile_is_dense() {
 
 curve_rises() {
 	grep -o '"seconds": [0-9.]*, "bytes": [0-9]*' "$wss_out" | tr -d , | awk '
-		n++ && ($2 <= last || $2 > last * 1.3 || $4 < bytes) { bad = 1 }
+		n++ && ($2 <= last || $2 > last * 1.5 || $4 < bytes) { bad = 1 }
 		{ last = $2; bytes = $4 }
 		END { exit bad || n < 10 || !bytes }' || wss_say
 }
 
 test_kill() {
-	check "nothing is attached between windows" refute attached
+	check "nothing is loaded between windows" refute loaded
 	check "a window with the recorder begins" wss_start sample anon --window 60s --recorder bpf --max-stall 10s
-	check "the recorder is attached" attached
+	check "the recorder is loaded" loaded
 	kill -KILL "$wss_pid"
 	wss_wait
-	check "after kill -9 nothing is attached" wait_until 10 refute attached
+	check "after kill -9 nothing is loaded" wait_until 10 refute loaded
 	check "the guest is well" guest_well anon
 }
 

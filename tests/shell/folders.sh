@@ -12,8 +12,9 @@ allowed() {
 	src/base) echo base ;;
 	qmp) echo base qmp ;;
 	src/wss) echo base wss ;;
+	src/kvm) echo base kvm ;;
 	src/host) echo base qmp host ;;
-	src/track) echo base qmp host wss track ;;
+	src/track) echo base qmp kvm host wss track ;;
 	src/store) echo base wss store ;;
 	src/out) echo base wss out host ;;
 	src/rec) echo base wss rec ;;

@@ -7,7 +7,7 @@ kvm_guest_uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
 
 # Answers at dir/guest; VIRT_WSS_SYSROOT is to be dir/host. -> kvm_guest_pid
 kvm_guest_start() {
-	local end=$((SECONDS + 20)) kvm tracing
+	local end=$((SECONDS + 20)) kvm
 	printf '%s\n' 'ram 16 4 memfd' 'set kvm on' 'set name guest' "set uuid $kvm_guest_uuid" \
 		'on qom-get' 'return "pc-q35-7.2-machine"' >"$dir/script"
 	"$WSS_BUILDDIR/tests/qmp/fake-qmp" "$dir/guest" "$dir/script" -uuid "$kvm_guest_uuid" \
@@ -18,13 +18,11 @@ kvm_guest_start() {
 		read -rt 0.02 <> <(:) || true
 	done
 	kvm=$dir/host/sys/kernel/debug/kvm/$kvm_guest_pid-3
-	tracing=$dir/host/sys/kernel/tracing/events/kvm/kvm_page_fault
-	mkdir -p "$dir/host/sys/module/kvm_intel/parameters" "$kvm" "$tracing"
+	mkdir -p "$dir/host/sys/module/kvm_intel/parameters" "$kvm"
 	ln -s /proc "$dir/host/proc"
 	echo Y >"$dir/host/sys/module/kvm_intel/parameters/ept"
 	echo 320 >"$kvm/pages_4k"
 	echo 0 | tee "$kvm/pages_2m" >"$kvm/pages_1g"
-	cp "$WSS_SRCDIR/tests/fixtures/kvm_page_fault/linux-6.1" "$tracing/format"
 }
 
 # Whether nothing is left of a window: the guest is not stopped, not traced and not locked.

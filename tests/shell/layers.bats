@@ -82,8 +82,8 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "libbpf is used by the recorder only" {
-	run strangers '(linux/)?bpf(/|\.h)' 'src/track/recorder(-bpf|\.bpf)\.c'
+@test "libbpf is used in kvm/ only" {
+	run strangers '(linux/)?bpf(/|\.h)' 'src/kvm/(vm-bpf|kvm\.bpf)\.c'
 	echo "$output"
 	[ -z "$output" ]
 }

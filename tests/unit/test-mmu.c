@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
+#include "fakekvm.h"
 
 #include "track/control.h"
 #include "track/methods.h"
@@ -17,6 +18,8 @@ static int set_up(void **unused)
 	put_text(tree, "sys/module/kvm/parameters/tdp_mmu", "Y\n");
 	put_text(tree, "sys/module/kvm_amd/parameters/npt", "1\n");
 	assert_int_equal(wss_host_open(tree, &host, NULL), 0);
+	memset(&fake_kvm, 0, sizeof(fake_kvm));
+	fake_kvm.load_fails = true;
 	fake = fake_new("mmu");
 	fake_make_kvm(fake);
 	fake->has_counts = true;
@@ -88,12 +91,15 @@ static void test_refuses_confidential(void **unused)
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "confidential (sev)");
 }
 
-static void test_refuses_shadow_paging(void **unused)
+/* With shadow paging KVM's counters count other things than the guest's memory, so its tables must be readable. */
+static void test_shadow_paging_needs_tables(void **unused)
 {
 	(void)unused;
 	host.two_dim_paging = WSS_NO;
-	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "shadow paging");
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "shadow paging on this host (ept/npt is off), whose tables cannot be read: no programs");
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "shadow paging");
+	fake_kvm.load_fails = false;
+	assert_usable(NULL);
 	host.two_dim_paging = WSS_UNKNOWN;
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "KVM is not loaded");
 }
@@ -839,7 +845,7 @@ int main(void)
 		TEST(test_probe),
 		TEST(test_refuses_tcg),
 		TEST(test_refuses_confidential),
-		TEST(test_refuses_shadow_paging),
+		TEST(test_shadow_paging_needs_tables),
 		TEST(test_refuses_old_kernel),
 		TEST(test_refuses_without_counters),
 		TEST(test_window),

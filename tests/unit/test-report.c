@@ -121,7 +121,6 @@ static struct wss_sample full_sample(void)
 	sample.cost.arm_ns = wss_amount_of(1234567);
 	sample.cost.read_ns = wss_amount_of(45000);
 	sample.cost.faults = wss_amount_of(16840);
-	sample.cost.outside_faults = wss_amount_of(12);
 	sample.cost.predicted_stall_ns = wss_amount_of(2000000);
 	sample.cost.user_ns = wss_amount_of(1000000);
 	sample.cost.system_ns = wss_amount_of(3000000);

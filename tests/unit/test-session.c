@@ -131,7 +131,7 @@ static void test_windows(void **state)
 	(void)state;
 	close(fd);
 	unlink(path);
-	sample.written_low_bytes = wss_amount_of(0);
+	sample.written_high_bytes = wss_amount_of(MIB);
 	sample.granularity_bytes = wss_amount_of(2 * MIB);
 	assert_int_equal(wss_session_open(path, &guest, "some", "boot", SECOND, SECOND, &session, NULL), 0);
 	for (unsigned w = 0; w < WINDOWS; w++) {
@@ -186,7 +186,7 @@ static void test_windows(void **state)
 		assert_int_equal(point->start_ns, w * (SECOND + 10 * WSS_NS_PER_MS));
 		assert_int_equal(point->touched << 12, (low + w % 2) * MIB);
 		assert_int_equal(point->written_meaning, w < 4	 ? WSS_WRITTEN_EXACT
-							 : w < 9 ? WSS_WRITTEN_LOW
+							 : w < 9 ? WSS_WRITTEN_HIGH
 								 : WSS_WRITTEN_ABSENT);
 		if (w < 9)
 			assert_int_equal(point->written << 12, w % 2 * MIB / 2);

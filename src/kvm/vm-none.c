@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kvm/vm.h"
+
+/* Replaces vm-bpf.c if configure did not find its prerequisites. */
+
+static const char *none_version(void)
+{
+	return "not built in: " WSS_WHY_NO_BPF;
+}
+
+static int none_load(struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "BPF is not built in (%s)", WSS_WHY_NO_BPF);
+}
+
+static int none_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
+{
+	(void)pid;
+	(void)ret_vm;
+	return none_load(err);
+}
+
+static void none_close(struct wss_kvm_vm *vm)
+{
+	(void)vm;
+}
+
+/* Nothing is opened, so nothing is read. */
+const struct wss_kvm_ops wss_kvm = {
+	.version = none_version,
+	.load = none_load,
+	.open = none_open,
+	.close = none_close,
+};

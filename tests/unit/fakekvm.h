@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A VM whose memory slots and page tables come from the test. It takes the place of the kernel's in every
+ * program that includes this file.
+ */
+#ifndef TESTS_UNIT_FAKEKVM_H
+#define TESTS_UNIT_FAKEKVM_H
+
+#include "hosttest.h"
+
+#include "kvm/vm.h"
+
+#define FAKE_SLOTS 4
+#define FAKE_LEAVES 512
+
+static struct fake_kvm {
+	bool load_fails, open_fails, slots_fail, walk_fails;
+	unsigned open, walks;
+	pid_t pid; /* of the last that was opened */
+	enum wss_kvm_accessed accessed_bit; /* of the last walk */
+	size_t n_slots, n_leaves;
+	struct wss_kvm_slot_record slots[FAKE_SLOTS];
+	struct wss_kvm_leaf_record leaves[FAKE_LEAVES];
+} fake_kvm;
+
+static const char *fake_kvm_version(void)
+{
+	return "fake";
+}
+
+static int fake_kvm_load(struct wss_error *err)
+{
+	return fake_kvm.load_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "no programs here") : 0;
+}
+
+static int fake_kvm_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
+{
+	if (fake_kvm_load(err) < 0)
+		return -1;
+	if (fake_kvm.open_fails)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no VM here");
+	fake_kvm.open++;
+	fake_kvm.pid = pid;
+	*ret_vm = (struct wss_kvm_vm *)&fake_kvm;
+	return 0;
+}
+
+static int fake_kvm_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots, struct wss_error *err)
+{
+	const struct fake_kvm *fake = (const struct fake_kvm *)vm;
+
+	if (fake->slots_fail)
+		return wss_error_set(err, WSS_ERR_FAILED, "no slots here");
+	*ret_slots = (struct wss_kvm_slots){ .n_slots = fake->n_slots, .slots = malloc(sizeof(fake->slots)) };
+	assert_non_null(ret_slots->slots);
+	memcpy(ret_slots->slots, fake->slots, sizeof(fake->slots));
+	return 0;
+}
+
+static int fake_kvm_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *slots,
+			 enum wss_kvm_accessed accessed, wss_kvm_leaf_fn visit, void *opaque,
+			 struct wss_error *err)
+{
+	struct fake_kvm *fake = &fake_kvm;
+
+	assert_ptr_equal(vm, fake);
+	assert_int_equal(slots->n_slots, fake->n_slots);
+	fake->walks++;
+	fake->accessed_bit = accessed;
+	for (size_t i = 0; i < fake->n_leaves; i++)
+		visit(&fake->leaves[i], opaque);
+	return fake->walk_fails ? wss_error_set(err, WSS_ERR_FAILED, "the tables changed") : 0;
+}
+
+static void fake_kvm_close(struct wss_kvm_vm *vm)
+{
+	if (vm)
+		fake_kvm.open--;
+}
+
+const struct wss_kvm_ops wss_kvm = {
+	.version = fake_kvm_version,
+	.load = fake_kvm_load,
+	.open = fake_kvm_open,
+	.slots = fake_kvm_slots,
+	.walk = fake_kvm_walk,
+	.close = fake_kvm_close,
+};
+
+/* Maps pages of 4 KiB, all of them or every second one writable, or none. */
+enum fake_kvm_kind { FAKE_READ, FAKE_WRITTEN, FAKE_HALF_WRITTEN };
+
+static inline void fake_kvm_map(uint64_t first, uint64_t n, enum fake_kvm_kind kind, bool accessed)
+{
+	struct wss_kvm_leaf_record *leaf = NULL;
+
+	for (uint64_t page = first; page < first + n; page++) {
+		uint64_t bit = 1ULL << (page & 63);
+
+		if (!leaf || !(page & 63)) {
+			assert_true(fake_kvm.n_leaves < FAKE_LEAVES);
+			leaf = &fake_kvm.leaves[fake_kvm.n_leaves++];
+			*leaf = (struct wss_kvm_leaf_record){ .first_page = page & ~63ULL, .n_pages = 64 };
+		}
+		leaf->mapped |= bit;
+		if (kind == FAKE_WRITTEN || (kind == FAKE_HALF_WRITTEN && page & 1))
+			leaf->writable |= bit;
+		if (accessed)
+			leaf->accessed |= bit;
+	}
+}
+
+/* Maps blocks of 2 MiB. */
+static inline void fake_kvm_map_large(uint64_t first, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		fake_kvm.leaves[fake_kvm.n_leaves++] = (struct wss_kvm_leaf_record){
+			.first_page = first + i * 512, .n_pages = 512, .mapped = 1, .writable = 1, .accessed = 1
+		};
+}
+
+static inline void fake_kvm_unmap_all(void)
+{
+	fake_kvm.n_leaves = 0;
+}
+
+#endif
