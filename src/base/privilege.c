@@ -29,6 +29,11 @@ static uint64_t effective(void)
 	return (uint64_t)sets[1].effective << 32 | sets[0].effective;
 }
 
+bool wss_privilege_has(uint64_t needed)
+{
+	return !(needed & ~effective());
+}
+
 /* Formats "CAP_X and CAP_Y". */
 static void names_format(uint64_t capabilities, char *ret_text, size_t size)
 {

@@ -4,6 +4,7 @@
 #define WSS_BASE_PRIVILEGE_H
 
 #include <linux/capability.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -23,6 +24,9 @@
 #define WSS_CAPS_FILE WSS_CAP(CAP_DAC_OVERRIDE)
 /* What the files of another user's process need: proc(5), ptrace(2). */
 #define WSS_CAPS_PROCESS (WSS_CAP(CAP_SYS_PTRACE) | WSS_CAPS_FILE)
+
+/* Whether this thread has all of these capabilities. */
+bool wss_privilege_has(uint64_t needed);
 
 /*
  * Does what wss_error_errno() does. If errnum is EACCES or EPERM, the code becomes WSS_ERR_UNSUPPORTED and the text

@@ -2,6 +2,7 @@
 #include "kvm/vm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/privilege.h"
+#include "base/root.h"
+#include "kvm/btf.h"
 #include "kvm/kvm.skel.h"
 
 #define BPF_CAPS (WSS_CAP(CAP_BPF) | WSS_CAP(CAP_PERFMON))
@@ -71,12 +74,22 @@ static void unload(void)
 
 static int load(struct wss_error *err)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	struct wss_error types_error = WSS_ERROR_INIT;
+	wss_auto_close int types = wss_kvm_btf_join(&types_error);
 	struct kvm_bpf *skeleton;
+	char path[32];
 	void *leaves;
 	int r;
 
 	libbpf_set_print(print_debug);
-	skeleton = loaded.skeleton = kvm_bpf__open();
+	if (types_error.code)
+		wss_debug("%s", types_error.text);
+	if (types >= 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
+		options.btf_custom_path = path;
+	}
+	skeleton = loaded.skeleton = kvm_bpf__open_opts(&options);
 	if (!skeleton)
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno, "libbpf cannot open the programs that read KVM's tables");
 	r = kvm_bpf__load(skeleton);
@@ -88,6 +101,26 @@ static int load(struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "cannot map what the programs that read KVM's tables find");
 	loaded.leaves = leaves;
 	return 0;
+}
+
+static int vm_probe(struct wss_error *err)
+{
+	wss_cleanup(wss_root_close) struct wss_root root = {.dirfd = -1};
+	wss_auto_close int types = -1;
+	bool known;
+
+	pthread_mutex_lock(&loaded.lock);
+	known = loaded.skeleton || loaded.why.code;
+	pthread_mutex_unlock(&loaded.lock);
+	if (known)
+		return loaded.why.code ? wss_error_set(err, loaded.why.code, "%s", loaded.why.text) : 0;
+	if (!wss_privilege_has(BPF_CAPS))
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EPERM, BPF_CAPS, "cannot load BPF programs");
+	if (wss_root_open("/", &root, err) < 0)
+		return -1;
+	types = wss_root_openat(&root, "sys/kernel/btf/vmlinux", O_RDONLY);
+	return types < 0 ? wss_error_errno(err, WSS_ERR_UNSUPPORTED, -types,
+					   "the kernel does not describe its types (/sys/kernel/btf/vmlinux)") : 0;
 }
 
 static int vm_load(struct wss_error *err)
@@ -378,7 +411,7 @@ static int vm_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *slot
 
 const struct wss_kvm_ops wss_kvm = {
 	.version = vm_version,
-	.load = vm_load,
+	.probe = vm_probe,
 	.open = vm_open,
 	.slots = vm_slots,
 	.count = vm_count,

@@ -8,7 +8,7 @@ static const char *none_version(void)
 	return "not built in: " WSS_WHY_NO_BPF;
 }
 
-static int none_load(struct wss_error *err)
+static int none_probe(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "BPF is not built in (%s)", WSS_WHY_NO_BPF);
 }
@@ -17,7 +17,7 @@ static int none_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *er
 {
 	(void)pid;
 	(void)ret_vm;
-	return none_load(err);
+	return none_probe(err);
 }
 
 static void none_close(struct wss_kvm_vm *vm)
@@ -28,7 +28,7 @@ static void none_close(struct wss_kvm_vm *vm)
 /* Nothing is opened, so nothing is read. */
 const struct wss_kvm_ops wss_kvm = {
 	.version = none_version,
-	.load = none_load,
+	.probe = none_probe,
 	.open = none_open,
 	.close = none_close,
 };

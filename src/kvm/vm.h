@@ -38,14 +38,15 @@ struct wss_kvm_ops {
 	const char *(*version)(void);
 
 	/*
-	 * Loads the programs, once for this process: a few hundred ms. WSS_ERR_UNSUPPORTED: not built in,
-	 * the kernel refuses them (no privilege, lockdown) or does not describe its types (BTF).
+	 * Checks whether open() may succeed, without loading anything. WSS_ERR_UNSUPPORTED: not built in, no
+	 * privilege, the kernel does not describe its types (BTF), or has refused the programs before.
 	 */
-	int (*load)(struct wss_error *err);
+	int (*probe)(struct wss_error *err);
 
 	/*
-	 * Finds the VM of a process, by its pid in our own pid namespace. Fails as load() does, and with
-	 * WSS_ERR_UNSUPPORTED if it has none or several.
+	 * Finds the VM of a process, by its pid in our own pid namespace. The first call in this process loads the
+	 * programs, which takes a few hundred ms. Fails as probe() does, and with WSS_ERR_UNSUPPORTED if the kernel
+	 * refuses them, or the process has no VM or several.
 	 */
 	int (*open)(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err);
 

@@ -65,7 +65,7 @@ int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *gues
 	struct wss_gpa_layout unused;
 
 	(void)host;
-	if (wss_kvm.load(err) < 0)
+	if (wss_kvm.probe(err) < 0)
 		return -1;
 	return !guest || guest->ram_known ? 0 : wss_gpa_layout(&guest->config, &unused, err);
 }

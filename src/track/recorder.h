@@ -40,7 +40,7 @@ struct wss_recorder_counts {
 /*
  * Checks whether the recorder can record this guest or, if guest is NULL, any guest of this host.
  * WSS_ERR_UNSUPPORTED with the reason: not built in, no privilege, or an unknown layout of the
- * guest's memory. The first call in a process loads BPF programs, which takes a few hundred ms.
+ * guest's memory. Loads nothing.
  */
 int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *guest,
 		       struct wss_error *err);

@@ -29,7 +29,7 @@ static const char *fake_version(void)
 	return "fake";
 }
 
-static int fake_load(struct wss_error *err)
+static int fake_probe(struct wss_error *err)
 {
 	(void)err;
 	return 0;
@@ -86,7 +86,7 @@ static int fake_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *sl
 
 const struct wss_kvm_ops wss_kvm = {
 	.version = fake_version,
-	.load = fake_load,
+	.probe = fake_probe,
 	.open = fake_open,
 	.slots = fake_slots,
 	.walk = fake_walk,

@@ -49,7 +49,7 @@ test_second_zap() {
 	check "the recorder's sample is exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
-# Under emulation arming is slow: the curve begins where it ends.
+# Under emulation arming is slow, and polls are late: the curve begins where arming ends.
 test_curve() {
 	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
 	check "profile has a curve" status_is 0
@@ -66,10 +66,22 @@ profile_is_dense() {
 }
 
 curve_rises() {
+	diag "$(grep -o '"curve": \[[^]]*' "$wss_out" | grep -o '[0-9.]*, "bytes": [0-9]*' | tr -d '"bytes:\n' | cut -c 1-450)"
 	grep -o '"seconds": [0-9.]*, "bytes": [0-9]*' "$wss_out" | tr -d , | awk '
-		n++ && ($2 <= last || $2 > last * 1.5 || $4 < bytes) { bad = 1 }
+		n++ && ($2 <= last || $2 > last * 1.8 || $4 < bytes) { bad = 1 }
 		{ last = $2; bytes = $4 }
 		END { exit bad || n < 10 || !bytes }' || wss_say
+}
+
+# With the capabilities of the service's unit, of which none lets it ask the kernel for a module's types.
+test_rights() {
+	local full=$virt_wss
+	virt_wss=$lab_run/limited
+	printf '#!/bin/sh\nexec setpriv --bounding-set=-all,+sys_ptrace,+dac_override,+bpf,+perfmon --inh-caps=-all %s "$@"\n' \
+		"$full" >"$virt_wss"
+	chmod +x "$virt_wss"
+	test_same_pages anon
+	virt_wss=$full
 }
 
 test_kill() {
@@ -89,6 +101,7 @@ test_same_pages anon
 test_counters
 test_second_zap
 test_curve
+test_rights
 test_kill
 lab_guest_stop anon
 # RAM on both sides of the hole below 4 GiB, which differs between the machines.

@@ -14,7 +14,7 @@
 #define FAKE_LEAVES 512
 
 static struct fake_kvm {
-	bool load_fails, open_fails, slots_fail, walk_fails;
+	bool probe_fails, open_fails, slots_fail, walk_fails;
 	unsigned open, walks;
 	pid_t pid; /* of the last that was opened */
 	enum wss_kvm_accessed accessed_bit; /* of the last walk */
@@ -28,14 +28,14 @@ static const char *fake_kvm_version(void)
 	return "fake";
 }
 
-static int fake_kvm_load(struct wss_error *err)
+static int fake_kvm_probe(struct wss_error *err)
 {
-	return fake_kvm.load_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "no programs here") : 0;
+	return fake_kvm.probe_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "no programs here") : 0;
 }
 
 static int fake_kvm_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
 {
-	if (fake_kvm_load(err) < 0)
+	if (fake_kvm_probe(err) < 0)
 		return -1;
 	if (fake_kvm.open_fails)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no VM here");
@@ -80,7 +80,7 @@ static void fake_kvm_close(struct wss_kvm_vm *vm)
 
 const struct wss_kvm_ops wss_kvm = {
 	.version = fake_kvm_version,
-	.load = fake_kvm_load,
+	.probe = fake_kvm_probe,
 	.open = fake_kvm_open,
 	.slots = fake_kvm_slots,
 	.walk = fake_kvm_walk,

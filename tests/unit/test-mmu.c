@@ -19,7 +19,7 @@ static int set_up(void **unused)
 	put_text(tree, "sys/module/kvm_amd/parameters/npt", "1\n");
 	assert_int_equal(wss_host_open(tree, &host, NULL), 0);
 	memset(&fake_kvm, 0, sizeof(fake_kvm));
-	fake_kvm.load_fails = true;
+	fake_kvm.probe_fails = true;
 	fake = fake_new("mmu");
 	fake_make_kvm(fake);
 	fake->has_counts = true;
@@ -98,7 +98,7 @@ static void test_shadow_paging_needs_tables(void **unused)
 	host.two_dim_paging = WSS_NO;
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "shadow paging on this host (ept/npt is off), whose tables cannot be read: no programs");
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "shadow paging");
-	fake_kvm.load_fails = false;
+	fake_kvm.probe_fails = false;
 	assert_usable(NULL);
 	host.two_dim_paging = WSS_UNKNOWN;
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "KVM is not loaded");
