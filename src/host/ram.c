@@ -433,23 +433,36 @@ int wss_kept_memory_read(const struct wss_process *process, struct wss_kept_memo
 	return 0;
 }
 
-int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
-		      uint64_t *ret_hugetlb_bytes, struct wss_error *err)
+int wss_process_memory_read(const struct wss_process *process, struct wss_process_memory *ret_memory,
+			    struct wss_error *err)
 {
+	struct wss_process_memory memory = {.swap_bytes = 0};
 	wss_auto_free char *text = NULL;
-	uint64_t rss, hugetlb = 0;
 	int r = wss_root_read(&process->proc, "status", STATUS_MAX, &text, NULL);
 
 	if (r < 0)
 		return wss_process_error(process, r, "status", err);
 	/* Processes without memory, such as exiting ones, lack this line. */
-	if (!status_bytes(text, "\nVmRSS:", &rss))
+	if (!status_bytes(text, "\nVmRSS:", &memory.rss_bytes))
 		return wss_process_error(process, wss_process_alive(process) ? -EINVAL : -ESRCH,
 					 "status", err);
-	/* Kernels without hugetlb lack this line. */
-	status_bytes(text, "\nHugetlbPages:", &hugetlb);
-	*ret_rss_bytes = rss + hugetlb;
+	/* Kernels without hugetlb, or without swap, lack these lines. */
+	status_bytes(text, "\nHugetlbPages:", &memory.hugetlb_bytes);
+	status_bytes(text, "\nVmSwap:", &memory.swap_bytes);
+	memory.rss_bytes += memory.hugetlb_bytes;
+	*ret_memory = memory;
+	return 0;
+}
+
+int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
+		      uint64_t *ret_hugetlb_bytes, struct wss_error *err)
+{
+	struct wss_process_memory memory;
+
+	if (wss_process_memory_read(process, &memory, err) < 0)
+		return -1;
+	*ret_rss_bytes = memory.rss_bytes;
 	if (ret_hugetlb_bytes)
-		*ret_hugetlb_bytes = hugetlb;
+		*ret_hugetlb_bytes = memory.hugetlb_bytes;
 	return 0;
 }

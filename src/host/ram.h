@@ -83,11 +83,21 @@ struct wss_smaps {
 int wss_smaps_read(const struct wss_process *process, const struct wss_ram *ram,
 		   struct wss_smaps *ret_smaps, struct wss_error *err);
 
+/* Totals of a whole process. */
+struct wss_process_memory {
+	uint64_t rss_bytes; /* with hugetlb, which VmRSS leaves out */
+	uint64_t hugetlb_bytes;
+	uint64_t swap_bytes; /* private memory only: what is shared counts for no process */
+};
+
 /*
  * Reads cheap figures of the whole process, without a page-table walk, from /proc/PID/status
- * (VmRSS, HugetlbPages). ret_rss_bytes includes hugetlb, which VmRSS leaves out;
- * ret_hugetlb_bytes may be NULL. Fails as wss_smaps_read() does.
+ * (VmRSS, HugetlbPages, VmSwap). Fails as wss_smaps_read() does.
  */
+int wss_process_memory_read(const struct wss_process *process, struct wss_process_memory *ret_memory,
+			    struct wss_error *err);
+
+/* Reads the first two of them; ret_hugetlb_bytes may be NULL. */
 int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
 		      uint64_t *ret_hugetlb_bytes, struct wss_error *err);
 

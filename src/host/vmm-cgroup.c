@@ -102,7 +102,7 @@ static struct wss_amount sum_of(struct wss_amount a, struct wss_amount b)
 struct wss_vmm_cgroup wss_vmm_cgroup_read(const struct wss_root *root, const struct wss_root *proc)
 {
 	struct wss_vmm_cgroup counts = {.oom_kills = {.known = false}};
-	wss_auto_free char *events = NULL, *pressure = NULL, *stat = NULL;
+	wss_auto_free char *events = NULL, *pressure = NULL, *stat = NULL, *swap = NULL;
 	char directory[PATH_MAX];
 
 	if (!directory_find(proc, directory))
@@ -110,9 +110,13 @@ struct wss_vmm_cgroup wss_vmm_cgroup_read(const struct wss_root *root, const str
 	events = file_read(root, directory, "memory.events");
 	pressure = file_read(root, directory, "memory.pressure");
 	stat = file_read(root, directory, "memory.stat");
+	swap = file_read(root, directory, "memory.swap.current");
 	counts.oom_kills = number_after(events, "oom_kill ");
 	counts.stall_us = stall_of(pressure);
 	counts.refaults = sum_of(number_after(stat, "workingset_refault_anon "),
 				  number_after(stat, "workingset_refault_file "));
+	counts.huge_bytes = sum_of(sum_of(number_after(stat, "anon_thp "), number_after(stat, "shmem_thp ")),
+				   number_after(stat, "file_thp "));
+	counts.swap_bytes = number_after(swap, "");
 	return counts;
 }

@@ -125,7 +125,7 @@ static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, struct
 		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
 		visit->options.fault_ns, visit->n_vcpus);
 
-	charged.vcpu_ns = wss_u64_add(charged.vcpu_ns, wss_visit_preparation_ns(visit));
+	charged.vcpu_ns = wss_u64_add(charged.vcpu_ns, wss_visit_preparation_ns(visit) + sample->cost.memory_ns);
 	visit->admitted = false;
 	watched->windows++;
 	watched->spent_vcpu_ns += charged.vcpu_ns;
@@ -133,6 +133,7 @@ static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, struct
 	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
 	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost->stall_ns);
 	guest->debt = wss_visit_debt(visit, sample);
+	guest->memory = visit->memory;
 	return charged;
 }
 

@@ -68,6 +68,7 @@ struct wss_visit {
 	uint64_t rebooted_ns; /* when the guest last rebooted in its QEMU, as far as was known; 0: never */
 	struct wss_amount last_faults; /* of the last window of that kind */
 	struct wss_fault_debt debt;    /* of the last window of any kind */
+	struct wss_window_memory memory; /* of the last window that walked QEMU's page tables */
 	struct wss_aging *aging; /* its own reference; NULL: nobody wants ages */
 	bool continuous;
 	atomic_uint_fast64_t next_ns; /* of the next window; 0: not known yet */
@@ -99,6 +100,7 @@ struct wss_watch_guest {
 	struct wss_amount last_faults;
 	enum wss_window_kind last_kind;
 	struct wss_fault_debt debt;
+	struct wss_window_memory memory;
 	struct wss_aging *aging; /* NULL: out of memory */
 	bool starting;		 /* and has told of no sample yet */
 	bool listed;

@@ -17,6 +17,8 @@
  * of more use.
  */
 #define FINE_PERIOD_MAX_NS (900 * WSS_NS_PER_S)
+/* PSS and QEMU's own share, for which its page tables are walked, change slowly. */
+#define MEMORY_WALK_NS (3600 * WSS_NS_PER_S)
 
 static bool visit_is_fine(const struct wss_visit *visit)
 {
@@ -72,6 +74,8 @@ static int check_instance(struct wss_visit *visit, struct wss_error *err)
 		.start_ticks = guest->process.start_ticks,
 		.maximum_bytes = guest->config.maximum_bytes,
 	};
+	if (found->pid != expected->pid || found->start_ticks != expected->start_ticks)
+		visit->memory = (struct wss_window_memory){0};
 	if (check_booted(visit, err) < 0)
 		return -1;
 	if (visit->kind == WSS_WINDOW_CANARY ||
@@ -175,7 +179,8 @@ static int visit_admit(const struct wss_prediction *prediction, void *opaque,
 	visit->predicted = wss_window_cost_of(prediction->stall_ns,
 					      expected_faults(visit, prediction),
 					      visit->options.fault_ns, visit->n_vcpus);
-	visit->predicted.vcpu_ns = wss_u64_add(visit->predicted.vcpu_ns, wss_visit_preparation_ns(visit));
+	visit->predicted.vcpu_ns = wss_u64_add(visit->predicted.vcpu_ns,
+					       wss_visit_preparation_ns(visit) + prediction->memory_ns);
 	visit->plan = wss_pace_plan(&visit->pace, &budget, &visit->predicted,
 				    visit->n_vcpus, visit->kind, visit->period_ns);
 	visit->admitted = visit->plan.verdict == WSS_VERDICT_ALLOWED;
@@ -272,6 +277,7 @@ struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
 	else if (visit->kind == WSS_WINDOW_FINE)
 		visit->last_faults = coarse_pages(&guest->watched);
 	visit->debt = guest->debt;
+	visit->memory = guest->memory;
 	visit->period_ns = options->period_ns;
 	visit->aging = wss_aging_ref(guest->aging);
 	visit->continuous = options->continuous && visit->aging &&
@@ -292,6 +298,8 @@ struct wss_measure_options wss_visit_options(struct wss_visit *visit)
 	struct wss_measure_options measure = visit->options.measure;
 
 	measure.count = 1;
+	measure.window.memory = &visit->memory;
+	measure.window.memory_age_ns = MEMORY_WALK_NS;
 	measure.window.admit = visit_admit;
 	measure.window.admit_opaque = visit;
 	/* The budget judges it. */

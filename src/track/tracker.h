@@ -118,6 +118,7 @@ struct wss_prediction {
 	uint64_t stall_ns; /* for which its vCPUs wait while it is armed; 0: not worth predicting */
 	struct wss_amount faults; /* second-level faults that it takes afterwards, at most */
 	struct wss_amount faults_so_far; /* those that it has taken since it started */
+	uint64_t memory_ns; /* of a walk of QEMU's page tables for memory figures; 0: there is to be none */
 };
 
 struct wss_tracker_ops;

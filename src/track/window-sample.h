@@ -37,7 +37,7 @@ struct wss_window_facts {
 	uint64_t suspended_ns; /* wss_clock_suspended_ns() at the start */
 	struct wss_disturbance disturbance;
 	struct {
-		uint64_t read_ns;	   /* when the figures were read; 0: never */
+		uint64_t read_ns;	   /* when QEMU's page tables were walked for them; 0: never */
 		struct wss_sample figures; /* only its memory figures are used */
 	} memory; /* kept across windows: see options->memory_age_ns */
 };
@@ -48,12 +48,18 @@ struct wss_window_facts {
  */
 bool wss_window_stood_still(const struct wss_window_facts *facts, uint64_t end_ns, char *ret_text, size_t size);
 
+/* Predicts how long wss_window_sample_begin() will walk QEMU's page tables; 0: it will not. */
+uint64_t wss_window_predict_memory_ns(const struct wss_window_facts *facts);
+
 /*
- * Makes the sample of a window that ends, or is read, at end_ns with this reading. Reads the
- * memory figures again if they are too old; if that fails, a note gives the reason.
+ * Begins the sample of a window with all that needs no reading. Reads the memory figures again if they are too old;
+ * if that fails, a note gives the reason.
  */
-void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading *reading,
-		       uint64_t end_ns, struct wss_sample *ret_sample);
+void wss_window_sample_begin(struct wss_window_facts *facts, struct wss_sample *ret_sample);
+
+/* Completes the sample of a window that ends, or is read, at end_ns with this reading. */
+void wss_window_sample(const struct wss_window_facts *facts, const struct wss_reading *reading,
+		       uint64_t end_ns, struct wss_sample *sample);
 
 /*
  * Fills in the part of a sample that needs no window: the guest's identity and sizes. Also

@@ -177,6 +177,7 @@ static int check_cost(struct wss_window *window, struct wss_error *err)
 	if ((ops->predict && ops->predict(window->tracker, predicted, err) < 0) ||
 	    check_stall(window, err) < 0)
 		return -1;
+	predicted->memory_ns = wss_window_predict_memory_ns(&window->facts);
 	return options->admit ? options->admit(predicted, options->admit_opaque, err) : 0;
 }
 
@@ -519,6 +520,8 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		window->tracker->ops->want_pages(window->tracker);
 	r = read_tracker(window, &reading, err);
 	window_release(window);
+	if (r == 0)
+		wss_window_sample_begin(&window->facts, ret_sample);
 	cpu_charge(window, since);
 	if (r < 0)
 		return -1;

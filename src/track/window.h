@@ -15,6 +15,12 @@
 #include "track/tracker.h"
 #include "wss/sample.h"
 
+/* What the last walk of QEMU's page tables for memory figures has found, kept by the caller for later windows. */
+struct wss_window_memory {
+	uint64_t read_ns;    /* a time of wss_clock_now_ns(); 0: never */
+	uint64_t qemu_bytes; /* resident memory of QEMU that is not guest RAM */
+};
+
 struct wss_window_options {
 	/* Passed to the method; the window also obeys its length and stall. */
 	struct wss_track_options track;
@@ -31,6 +37,11 @@ struct wss_window_options {
 	 * the sample.
 	 */
 	uint64_t memory_age_ns;
+	/*
+	 * With it, windows between two walks have new figures of what can be read without: all but PSS, and
+	 * QEMU's own share as it was at the walk. NULL: they have those of the last walk of the same window.
+	 */
+	struct wss_window_memory *memory;
 	/*
 	 * May a window be armed that will cost the guest so much? 0, or -1 with the reason: nothing is
 	 * armed then. Called by wss_window_prepare() before each window. NULL: any within the limits.

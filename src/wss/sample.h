@@ -116,6 +116,7 @@ struct wss_sample {
 		struct wss_amount faults; /* second-level faults in the window */
 		struct wss_amount predicted_stall_ns;
 		struct wss_amount predicted_faults; /* second-level faults, at most */
+		uint64_t memory_ns; /* for which QEMU's page tables were walked for the memory figures */
 		struct wss_amount user_ns;   /* CPU time of virt-wss in the window */
 		struct wss_amount system_ns; /* includes the walk of the zap */
 	} cost;

@@ -189,11 +189,14 @@ static void test_cgroup(void **unused)
 	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.events", "low 9\nhigh 8\nmax 7\noom 6\noom_kill 5\noom_group_kill 4\n");
 	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.pressure",
 		 "some avg10=0.00 avg60=1.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n");
-	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.stat", "anon 5\nworkingset_refault_anon 30\nworkingset_refault_file 12\n");
+	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.stat", "anon 5\nanon_thp 2097152\nfile_thp 0\nshmem_thp 4194304\nworkingset_refault_anon 30\nworkingset_refault_file 12\n");
+	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.swap.current", "8192\n");
 	counts = cgroup_read("0::/" SCOPE "/libvirt/emulator\n");
 	assert_true(counts.oom_kills.known && counts.oom_kills.value == 5);
 	assert_true(counts.stall_us.known && counts.stall_us.value == 1234);
 	assert_true(counts.refaults.known && counts.refaults.value == 42);
+	assert_true(counts.huge_bytes.known && counts.huge_bytes.value == 6 * 1048576);
+	assert_true(counts.swap_bytes.known && counts.swap_bytes.value == 8192);
 	/* With both versions mounted, only the line of version 2 counts. */
 	assert_true(cgroup_read("4:memory:/x\n0::/" SCOPE "\n").oom_kills.known);
 	assert_false(cgroup_read("4:memory:/" SCOPE "\n").oom_kills.known);
@@ -210,6 +213,7 @@ static void test_cgroup(void **unused)
 	assert_true(counts.oom_kills.known);
 	assert_false(counts.stall_us.known);
 	assert_false(counts.refaults.known);
+	assert_false(counts.huge_bytes.known);
 	remove_tree(tree);
 }
 

@@ -358,7 +358,7 @@ static void test_charges_faults_after_the_sample(void **unused)
 	options.fault_ns = 1e6;
 	options.budget.guest_share = 2;
 	guests[0].predicted = (struct wss_prediction){ 10 * MS, wss_amount_of(1000),
-						       wss_amount_of(5000) };
+						       wss_amount_of(5000), 0 };
 	guests[0].faults = wss_amount_of(100);
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 1);
