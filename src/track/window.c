@@ -380,8 +380,11 @@ uint64_t wss_window_next_ns(const struct wss_window *window)
 
 static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 {
+	const struct wss_sample *curve = &window->facts.curve;
 	uint64_t since = now_ns - window->facts.start_ns;
 	uint64_t step = wss_u64_from_double((double)since * (POLL_FACTOR - 1));
+	uint64_t point_ns = curve->n_curve ? wss_u64_from_double(
+			(double)curve->curve[curve->n_curve - 1].ns * POLL_FACTOR) : 0;
 
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;
@@ -391,6 +394,9 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 	 */
 	if (window->tracker->ops->cheap_poll && step > MAX_POLL_NS)
 		step = MAX_POLL_NS;
+	/* One is where the next point of the curve is due. */
+	if (point_ns > since && point_ns - since < step)
+		step = point_ns - since;
 	window->next_poll_ns = window_polls_are_cheap(window) ? now_ns + step : window->end_ns;
 }
 

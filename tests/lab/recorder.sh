@@ -49,7 +49,8 @@ test_second_zap() {
 	check "the recorder's sample is exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
-# Under emulation arming is slow, and polls are late: the curve begins where arming ends.
+# Under emulation arming is slow: the curve begins where arming ends. Eight points a decade are a third apart; polls
+# that are late, by walks of the tables too, are more so.
 test_curve() {
 	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
 	check "profile has a curve" status_is 0
@@ -68,7 +69,7 @@ profile_is_dense() {
 curve_rises() {
 	diag "$(grep -o '"curve": \[[^]]*' "$wss_out" | grep -o '[0-9.]*, "bytes": [0-9]*' | tr -d '"bytes:\n' | cut -c 1-450)"
 	grep -o '"seconds": [0-9.]*, "bytes": [0-9]*' "$wss_out" | tr -d , | awk '
-		n++ && ($2 <= last || $2 > last * 1.8 || $4 < bytes) { bad = 1 }
+		n++ && ($2 <= last || $2 > last * 1.5 || $4 < bytes) { bad = 1 }
 		{ last = $2; bytes = $4 }
 		END { exit bad || n < 10 || !bytes }' || wss_say
 }

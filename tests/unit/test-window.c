@@ -231,6 +231,7 @@ static void test_curve(void **unused)
 	for (size_t i = 1; i < sample.n_curve; i++) {
 		assert_true(sample.curve[i].ns > sample.curve[i - 1].ns);
 		assert_true(sample.curve[i].bytes >= sample.curve[i - 1].bytes);
+		assert_true((double)sample.curve[i].ns <= (double)sample.curve[i - 1].ns * 1.34);
 	}
 	assert_int_equal(sample.curve[sample.n_curve - 1].bytes, sample.wss_bytes.value);
 	assert_int_equal(sample.curve[0].high_bytes, 0);
