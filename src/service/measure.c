@@ -257,7 +257,6 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
 void wss_measure_rest(struct wss_measure *measure)
 {
 	measure_tell_pages(measure);
-	wss_window_rest(measure->window);
 }
 
 bool wss_measure_may_go_on(const struct wss_measure *measure)

@@ -235,8 +235,6 @@ static int record_window(struct record *record, struct wss_error *err)
 		r = record_add_window(record, err);
 	else if (guest->armed)
 		record_note_stop(record);
-	if (guest->armed)
-		wss_window_rest(wss_measure_window(guest->measure));
 	return r < 0 ? -1 : 1;
 }
 

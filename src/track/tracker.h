@@ -236,12 +236,6 @@ struct wss_tracker_ops {
 	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/*
-	 * Called when nothing is read until the next begin, so that whatever costs something
-	 * meanwhile can be released. May be NULL.
-	 */
-	void (*rest)(struct wss_tracker *tracker);
-
-	/*
 	 * Restores the host and the guest, and frees the instance; accepts NULL and half-open
 	 * state.
 	 */

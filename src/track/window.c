@@ -119,12 +119,6 @@ struct wss_page_view wss_window_pages(const struct wss_window *window)
 	return view;
 }
 
-void wss_window_rest(struct wss_window *window)
-{
-	if (window->tracker->ops->rest)
-		window->tracker->ops->rest(window->tracker);
-}
-
 void wss_window_close(struct wss_window *window)
 {
 	if (!window)

@@ -119,12 +119,9 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 
 /*
  * Returns the pages that the last wss_window_read() has counted, if each of them is known
- * exactly. Valid until the next begin or rest.
+ * exactly. Valid until the next begin.
  */
 struct wss_page_view wss_window_pages(const struct wss_window *window);
-
-/* Declares that nothing is read until the next begin. */
-void wss_window_rest(struct wss_window *window);
 
 /*
  * Takes one step of checking that the guest is as it was before the window. Returns true when

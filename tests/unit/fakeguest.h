@@ -53,7 +53,7 @@ struct fake {
 	struct wss_amount predict_faults;
 	uint64_t unsure_bytes; /* by which the high bound is above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
-	unsigned opens, begins, polls, rests, closes;
+	unsigned opens, begins, polls, closes;
 	char state_in_begin, state_in_poll; /* of the child */
 	uint64_t close_deadline_ns; /* deadline of the last close */
 	unsigned settle_steps, spoilt_times; /* remaining, for careful_method */
@@ -454,11 +454,6 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 	return fake_error(fake->poll_fails, "poll", err);
 }
 
-static inline void null_rest(struct wss_tracker *tracker)
-{
-	null_fake(tracker)->rests++;
-}
-
 static inline void null_close(struct wss_tracker *tracker)
 {
 	if (tracker) {
@@ -474,7 +469,7 @@ static inline void null_close(struct wss_tracker *tracker)
 	.observes = WSS_OBSERVES_ACCESSES,                \
 	.granularity = "4 KiB", .probe = null_probe,      \
 	.predict = null_predict, .begin = null_begin,     \
-	.poll = null_poll, .rest = null_rest, .close = null_close
+	.poll = null_poll, .close = null_close
 
 const struct wss_tracker_ops null_method = {
 	NULL_METHOD,

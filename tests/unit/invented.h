@@ -367,18 +367,11 @@ static void method_pages(const struct wss_tracker *tracker, struct wss_page_view
 		ret_view->touched = wss_pages_of_set(guest->touched);
 }
 
-static void method_rest(struct wss_tracker *tracker)
-{
-	struct invented *guest = method_guest(tracker);
-
-	if (atomic_exchange(&guest->is_open, false))
-		open_windows--;
-}
-
 static void method_close(struct wss_tracker *tracker)
 {
 	if (tracker) {
-		method_rest(tracker);
+		if (atomic_exchange(&method_guest(tracker)->is_open, false))
+			open_windows--;
 		method_guest(tracker)->pages_read = false;
 		method_guest(tracker)->closes++;
 	}
@@ -396,7 +389,6 @@ static const struct wss_tracker_ops method_ops = {
 	.begin = method_begin,
 	.poll = method_poll,
 	.pages = method_pages,
-	.rest = method_rest,
 	.close = method_close,
 };
 
