@@ -256,23 +256,26 @@ bool wss_fine_spoilt(const struct wss_fine *fine, uint64_t window_ns)
 }
 
 /*
- * Watches, with the log off, whether KVM maps large entries again. Returns true once that is
+ * Watches whether KVM, too, has ended its log: by its memory slots, or by large entries. Returns true once that is
  * decided.
  */
-static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *counts,
-			   struct wss_sample *sample)
+static bool see_log_off(struct wss_fine *fine, const struct wss_kvm_counts *counts,
+			   enum wss_tristate logs_writes, struct wss_sample *sample)
 {
 	uint64_t now_ns = wss_clock_now_ns();
 
-	if (!fine->was_large || !counts || any_large(counts))
+	if (logs_writes == WSS_NO ||
+	    (logs_writes == WSS_UNKNOWN && (!fine->was_large || !counts || any_large(counts))))
 		return true;
 	if (!fine->ended.ns) {
 		fine->ended.ns = now_ns;
-		fine->ended.faults = counts->pf_fixed;
+		fine->ended.faults = counts ? counts->pf_fixed : 0;
 	}
 	if (now_ns < fine->ended.ns + BACK_NS)
 		return false;
-	if (counts->has_pf_fixed && counts->pf_fixed != fine->ended.faults)
+	if (logs_writes == WSS_YES)
+		wss_sample_degrade(sample, "KVM still keeps a dirty log of this guest although QEMU's has ended");
+	else if (counts->has_pf_fixed && counts->pf_fixed != fine->ended.faults)
 		wss_sample_degrade(sample,
 				   "KVM maps this guest by 4 KiB although the dirty log has ended");
 	else
@@ -283,7 +286,7 @@ static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *c
 }
 
 bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
-		     const struct wss_kvm_counts *counts, struct wss_sample *sample)
+		     const struct wss_kvm_counts *counts, enum wss_tristate logs_writes, struct wss_sample *sample)
 {
 	if (!fine->on)
 		return true;
@@ -291,7 +294,7 @@ bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
 	case WSS_DIRTYLOG_LASTS:
 		return false;
 	case WSS_DIRTYLOG_ENDED:
-		return see_large_back(fine, counts, sample);
+		return see_log_off(fine, counts, logs_writes, sample);
 	case WSS_DIRTYLOG_OVERDUE:
 		wss_sample_degrade(sample, "QEMU has not ended its dirty log in time; it will "
 					   "when the guest continues");

@@ -67,9 +67,12 @@ void wss_fine_seen(struct wss_fine *fine, const struct wss_kvm_counts *counts);
  */
 bool wss_fine_spoilt(const struct wss_fine *fine, uint64_t window_ns);
 
-/* Implements settle() of a tracker; counts is NULL if they can no longer be read. */
-bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
-		     const struct wss_kvm_counts *counts, struct wss_sample *sample);
+/*
+ * Implements settle() of a tracker; counts is NULL if they can no longer be read. logs_writes: whether KVM keeps a dirty
+ * log of guest RAM now; if that is unknown, large entries tell, if the guest touches something.
+ */
+bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest, const struct wss_kvm_counts *counts,
+		     enum wss_tristate logs_writes, struct wss_sample *sample);
 
 /* Implements explain() of a tracker. */
 void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample);

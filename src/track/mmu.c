@@ -253,7 +253,8 @@ static bool mmu_settle(struct wss_tracker *tracker, struct wss_sample *sample)
 	struct wss_kvm_counts counts;
 	bool known = read_counts(mmu, &counts, NULL) == 0;
 
-	return wss_fine_settle(&mmu->fine, mmu->guest, known ? &counts : NULL, sample);
+	return wss_fine_settle(&mmu->fine, mmu->guest, known ? &counts : NULL,
+			       wss_pagewise_logs_writes(&mmu->pages), sample);
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)

@@ -184,6 +184,11 @@ void wss_pagewise_refine(struct wss_pagewise *pages, const struct wss_kvm_counts
 		refine_blocks(pages, reading);
 }
 
+enum wss_tristate wss_pagewise_logs_writes(const struct wss_pagewise *pages)
+{
+	return pages->recorder ? wss_recorder_logs_writes(pages->recorder) : WSS_UNKNOWN;
+}
+
 void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view)
 {
 	if (pages->exact) {

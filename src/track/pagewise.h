@@ -68,6 +68,9 @@ void wss_pagewise_poll(struct wss_pagewise *pages, const struct wss_kvm_counts *
 void wss_pagewise_refine(struct wss_pagewise *pages, const struct wss_kvm_counts *counts, bool nested,
 			 struct wss_reading *reading);
 
+/* Whether KVM keeps a dirty log of guest RAM now; unknown without a recorder. */
+enum wss_tristate wss_pagewise_logs_writes(const struct wss_pagewise *pages);
+
 /*
  * Implements pages() of a tracker: the recorder's bitmaps if the newest reading is the
  * recorder's. Where KVM has mapped 2 MiB at a time, they show which blocks of 2 MiB were touched.

@@ -20,6 +20,7 @@
  */
 #include "track/recorder.h"
 
+#include <linux/kvm.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -166,6 +167,25 @@ static int find_ram(struct wss_recorder *recorder, struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "KVM has no memory slot with the guest's RAM");
 	qsort(recorder->ram, recorder->n_ram, sizeof(*recorder->ram), compare_ranges);
 	return 0;
+}
+
+enum wss_tristate wss_recorder_logs_writes(const struct wss_recorder *recorder)
+{
+	struct wss_kvm_slots slots;
+	bool logs = false;
+
+	if (wss_kvm.slots(recorder->vm, &slots, NULL) < 0)
+		return WSS_UNKNOWN;
+	for (size_t i = 0; i < slots.n_slots; i++) {
+		const struct wss_kvm_slot_record *slot = &slots.slots[i];
+
+		/* QEMU always logs a graphics card's memory. */
+		for (size_t k = 0; k < recorder->n_ram && slot->flags & KVM_MEM_LOG_DIRTY_PAGES; k++)
+			logs |= slot->first_page < recorder->ram[k].end &&
+				recorder->ram[k].first < slot->first_page + slot->n_pages;
+	}
+	free(slots.slots);
+	return logs ? WSS_YES : WSS_NO;
 }
 
 /* --- bitmaps --- */

@@ -61,6 +61,9 @@ int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err);
  */
 int wss_recorder_walk(struct wss_recorder *recorder, struct wss_error *err);
 
+/* Whether KVM keeps a dirty log of guest RAM now, where it was at the last wss_recorder_start(). */
+enum wss_tristate wss_recorder_logs_writes(const struct wss_recorder *recorder);
+
 struct wss_recorder_counts wss_recorder_counts(const struct wss_recorder *recorder);
 
 /* Return views of the bitmaps, which must not outlive the recorder and change at each walk. */

@@ -6,6 +6,8 @@
 #ifndef TESTS_UNIT_FAKEKVM_H
 #define TESTS_UNIT_FAKEKVM_H
 
+#include <linux/kvm.h>
+
 #include "hosttest.h"
 
 #include "kvm/vm.h"

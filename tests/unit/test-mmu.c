@@ -688,6 +688,45 @@ static void test_settle(void **unused)
 	wss_clock_inject(NULL);
 }
 
+/* Where KVM's memory slots can be read, they tell. */
+static void test_settle_by_slots(void **unused)
+{
+	struct wss_kvm_counts small = { .pages_4k = 10, .has_pf_fixed = true };
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_tracker *tracker;
+
+	(void)unused;
+	fake_kvm.probe_fails = false;
+	fake_kvm.n_slots = 2;
+	tracker = open_fine();
+	assert_true(fake->guest->ram_known);
+	fake_kvm.slots[0] = (struct wss_kvm_slot_record){
+		.n_pages = 16, .host_address = fake->guest->ram.ranges[0].start, .flags = KVM_MEM_LOG_DIRTY_PAGES
+	};
+	fake_kvm.slots[1] = (struct wss_kvm_slot_record){
+		.first_page = 0xfd000, .n_pages = 4096, .flags = KVM_MEM_LOG_DIRTY_PAGES
+	};
+	begin_and_poll(tracker, &small);
+	fake->log.measuring = false;
+	virtual_clock.now_ns += 7 * WSS_NS_PER_S;
+	assert_false(wss_tracker_mmu.settle(tracker, &sample));
+	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
+	/* Large entries of another slot prove nothing. */
+	fake->counts.pages_2m = 3;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "still keeps a dirty log"));
+	/* The guest need not touch anything, and a graphics card is always logged. */
+	sample = (struct wss_sample){ .quality = WSS_QUALITY_OK };
+	fake_kvm.slots[0].flags = 0;
+	fake->counts.pages_2m = 0;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_int_equal(sample.n_notes, 0);
+	close_tracker(tracker);
+	wss_clock_inject(NULL);
+}
+
 /* Returns the reason why "auto" does not choose 4 KiB; "" if it does. */
 static const char *why_native(struct wss_track_options options)
 {
@@ -839,7 +878,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_large_entries_come),
 		TEST(test_large_entries_at_once), TEST(test_native_series),
-		TEST(test_changes_before_start), TEST(test_given_up), TEST(test_settle),
+		TEST(test_changes_before_start), TEST(test_given_up), TEST(test_settle), TEST(test_settle_by_slots),
 		TEST(test_foreign_log),
 		TEST(test_auto),
 		TEST(test_probe),
