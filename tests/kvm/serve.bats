@@ -13,6 +13,8 @@ teardown() {
 
 begin() { # OPTION...: in the background -> pid
 	metrics=$BATS_TEST_TMPDIR/metrics
+	# Of a service that was killed.
+	rm -f "$metrics"
 	"$virt_wss" serve --no-store --textfile "$metrics" --period 4s --window 1s --boot 1s --max-pressure 0 \
 		--budget 100% "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
