@@ -85,6 +85,7 @@ TEXT(method)
 TEXT(observes)
 TEXT(confidence)
 TEXT(tool)
+TEXT(coarse_why)
 FIGURE(granularity, WSS_KIND_BYTES, list->profile.granularity_bytes)
 FIGURE(window, WSS_KIND_DURATION, list->profile.window_ns)
 FIGURE(low, WSS_KIND_BYTES, list->profile.low_bytes)
@@ -162,11 +163,13 @@ static const struct wss_column columns[] = {
 	{"since", NULL, "SINCE", -20, list_get_since, "When the first of them was, UTC",
 	 false},
 	{"host", NULL, "HOST", -20, list_get_host, "Connection URI of the host", false},
+	{"coarse_why", NULL, "COARSE-WHY", -30, list_get_coarse_why,
+	 "Why the figures are upper limits: what keeps the guest from being measured by 4 KiB", false},
 };
 
 #define WIDE                                                                          \
 	"domain,age_seconds,method,granularity_bytes,window_seconds,current_bytes,"     \
-	"low_bytes,high_bytes,p50_bytes,p95_bytes,peak_bytes,confidence,samples"
+	"low_bytes,high_bytes,p50_bytes,p95_bytes,peak_bytes,confidence,samples,coarse_why"
 
 #define LAYOUT(shown_keys, wide_keys)                                                 \
 	{                                                                             \

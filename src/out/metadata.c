@@ -53,6 +53,7 @@ static bool profile_fill(xmlNodePtr root, const void *opaque)
 	       wss_element_set(root, "granularity", granularity) &&
 	       wss_element_set(root, "confidence", profile->confidence) &&
 	       wss_element_set(root, "tool", profile->tool) &&
+	       (!profile->coarse_why[0] || wss_element_set(root, "coarse-why", profile->coarse_why)) &&
 	       add_bytes(root, "current", profile->current_bytes) &&
 	       add_bytes(root, "low", profile->low_bytes) &&
 	       add_bytes(root, "high", profile->high_bytes) &&
@@ -102,6 +103,9 @@ static int read_attributes(xmlNodePtr root, struct wss_profile *profile, struct 
 			     sizeof(profile->confidence)) < 0 ||
 	    wss_element_text(root, "tool", profile->tool, sizeof(profile->tool)) < 0)
 		return profile_bad(err, "method, observes, confidence or tool is missing");
+	if (xmlHasProp(root, BAD_CAST "coarse-why") &&
+	    wss_element_text(root, "coarse-why", profile->coarse_why, sizeof(profile->coarse_why)) < 0)
+		return profile_bad(err, "no valid coarse-why");
 	return 0;
 }
 

@@ -115,6 +115,8 @@ static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_
 	if (serve->options->no_publish)
 		return false;
 	wss_profile_from_sample(sample, PACKAGE_VERSION, ret_profile);
+	if (guest->coarse != WSS_COARSE_NOT)
+		snprintf(ret_profile->coarse_why, sizeof(ret_profile->coarse_why), "%s", guest->coarse_why.text);
 	if (!advised || !sample->method || strcmp(advised->method, sample->method) != 0 ||
 	    advised->granularity_bytes != sample->granularity_bytes.value ||
 	    advised->window_ns != sample->requested_window_ns)

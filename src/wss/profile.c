@@ -55,6 +55,7 @@ static bool same_figures(const struct wss_profile *a, const struct wss_profile *
 {
 	return !strcmp(a->method, b->method) && !strcmp(a->observes, b->observes) &&
 	       !strcmp(a->confidence, b->confidence) && !strcmp(a->tool, b->tool) &&
+	       !strcmp(a->coarse_why, b->coarse_why) &&
 	       a->granularity_bytes == b->granularity_bytes &&
 	       a->current_bytes == b->current_bytes && a->low_bytes == b->low_bytes &&
 	       a->high_bytes == b->high_bytes && same_amount(a->p50_bytes, b->p50_bytes) &&

@@ -34,6 +34,7 @@ struct wss_profile {
 	 */
 	char confidence[16];
 	char tool[32]; /* version of the program that wrote it */
+	char coarse_why[512]; /* why the guest is not measured by 4 KiB; "": it is, or that is not known */
 };
 
 /* Makes a profile from one measured sample. */

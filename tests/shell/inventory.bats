@@ -44,6 +44,18 @@ teardown() {
 	[ "$(field since | head -n 1)" = 2026-11-01T00:00:00Z ]
 	[ "$(field confidence | head -n 1)" = high ]
 	[ "$(field host | head -n 1)" = "$uri" ]
+	[ -z "$(field coarse_why | head -n 1)" ]
+	# Why a guest has upper limits only.
+	node a "web1=${profile/tool=/coarse-why=\'QEMU has no dirty log\' tool=}"
+	wss -c "$uri" list --wide
+	[[ $out == *COARSE-WHY* && $out == *"QEMU has no dirty log"* ]]
+	wss -c "$uri" list --output json
+	[[ $out == *'"coarse_why": "QEMU has no dirty log"'* ]]
+	# None is no reason, and too long a one is none that the service wrote.
+	node a "web1=${profile/tool=/coarse-why=\'$(printf '%0600d' 0)\' tool=}"
+	wss -c "$uri" list
+	[ "$status" = 1 ]
+	[[ $err == *"no valid coarse-why"* ]]
 }
 
 @test "list says what to do while nothing has been published" {

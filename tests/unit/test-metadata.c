@@ -95,6 +95,7 @@ static void assert_same(const struct wss_profile *a, const struct wss_profile *b
 	assert_true(!a->p95_bytes.known || a->p95_bytes.value == b->p95_bytes.value);
 	assert_true(!a->peak_bytes.known || a->peak_bytes.value == b->peak_bytes.value);
 	assert_string_equal(a->confidence, b->confidence);
+	assert_string_equal(a->coarse_why, b->coarse_why);
 	assert_string_equal(a->tool, b->tool);
 }
 
@@ -140,6 +141,7 @@ static void test_round_trip(void **unused)
 	profile.window_ns = 86400ULL * 1000000000;
 	/* The version may be anything. */
 	snprintf(profile.tool, sizeof(profile.tool), "0.1.0-\"<&>'");
+	snprintf(profile.coarse_why, sizeof(profile.coarse_why), "device \"<&>' is unknown");
 	assert_round_trip(&profile);
 }
 
