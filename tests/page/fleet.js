@@ -105,6 +105,18 @@ const KINDS = {
 		guest.why = "cannot read its memory map: permission denied";
 	},
 	stale: (guest) => Object.assign(guest, { stale: true, sample_age_seconds: 731.5, why: "cannot read its state: libvirt does not answer" }),
+	// Only its first, short window was taken.
+	canary: (guest) => {
+		for (const member of ["wss_bytes", "wss_low_bytes", "wss_high_bytes", "curve"])
+			delete guest.sample[member];
+		guest.kind = "canary";
+		guest.sample.window_seconds = 0.2;
+		delete guest.recommendation;
+	},
+	blocked: (guest) => {
+		guest.blocked_why = "its memory cannot be reclaimed: locked memory";
+		guest.recommendation.reclaimable_bytes = 0;
+	},
 	early: (guest) => {
 		guest.recommendation = { status: "too early", age_seconds: 3.1, confidence: "none", windows: 4, since: guest.recommendation.since, why: ["too early: 4 of 10 windows"] };
 	},
@@ -125,7 +137,7 @@ function hostOf(guests, now, more) {
 	const count = (test) => guests.filter(test).length;
 	return {
 		schema: "virt-wss/host/1", time: isoOf(now), host: "node7.example", version: "0.1.0", libvirt_up: true, memory_bytes: 128 * GIB,
-		guests: { total: guests.length, measured: count((g) => g.sample), stale: count((g) => g.stale), refused: count((g) => g.state === "refused"), left_out: count((g) => g.state === "left out"), paused: count((g) => g.state === "paused") },
+		guests: { total: guests.length, measured: count((g) => g.sample && g.sample.wss_bytes !== undefined), stale: count((g) => g.stale), refused: count((g) => g.state === "refused"), left_out: count((g) => g.state === "left out"), paused: count((g) => g.state === "paused") },
 		totals: JSON.parse(JSON.stringify(totals)), budget: { vcpu_share: 0.005, stall_seconds: 0.02 },
 		spent: { windows: 1440 * guests.length, dearer_windows: 2, vcpu_seconds: 210.4, cpu_seconds: 28.1, ...(guests.length ? { longest_stall_seconds: 0.0113 } : {}), since_seconds: 86512.2 },
 		...more,
@@ -152,7 +164,10 @@ function write(directory, options) {
 	for (const [i, kind] of Object.entries(options.kinds || {}))
 		KINDS[kind](made[i].guest);
 	if (options.slots)
-		made.forEach((one) => shorten(one.history, options.slots));
+		made.forEach((one) => {
+			shorten(one.history, options.slots);
+			one.trend = one.trend.map((value, i) => i < 48 - Math.ceil(options.slots / 6) ? null : value);
+		});
 	const guests = made.map((one) => one.guest), held = options.held ? { held: options.held } : {};
 	const put = (name, value) => fs.writeFileSync(path.join(directory, `${name}.json`), `${JSON.stringify(value)}\n`);
 	for (const name of fs.readdirSync(directory))

@@ -140,7 +140,7 @@ const cases = {
 		await tab.until(opened);
 		const text = await tab.run(`${DETAIL}.innerText`);
 		for (const part of ["Working set over time", "Growth curve", "Recommendation", "Coldness", "Cost of measuring", "would free", "confidence", "10 minutes",
-			"limit 20 ms", "of a budget of 0.50 %", "Longest stall"])
+			"limit 20 ms", "of a budget of 0.50 %", "Longest stall", "Computed", "2.1 min ago"])
 			assert(text.toLowerCase().includes(part.toLowerCase()), `no "${part}" in ${text}`);
 		const label = await tab.run(`${DETAIL}.querySelector('.chart').getAttribute('aria-label')`);
 		assert(/^Working set in the last 24 hours: [0-9.]+ [MG]iB to [0-9.]+ [MG]iB$/.test(label), label);
@@ -166,7 +166,7 @@ const cases = {
 		await tab.run(`${DETAIL}.close()`);
 		// A guest without a sample has not been measured; one whose windows do not show single pages has.
 		const cards = `[...${DETAIL}.querySelectorAll('.card')]`;
-		for (const [name, says] of [["proxy1", /^not measured yet$/],
+		for (const [name, says] of [["proxy1", /^no window yet: the first one begins in [0-9.]+ (s|min)$/],
 			["build1", /^no window has shown which pages this guest touches: the method, or the host's/]]) {
 			const names = "[...document.querySelectorAll('td.name button')]";
 			const button = `${names}.find((one) => one.textContent === "${name}")`;
@@ -189,6 +189,10 @@ const cases = {
 		assert.strictEqual(await tab.run(note), "Guests measured\n0 of 3\n3 not measured yet or failing");
 		const well = await open({ n: 3 });
 		assert.strictEqual(await well.run(note), "Guests measured\n3 of 3\nnone stale or refused");
+		// The reason is there to read, without a pointer.
+		const cells = await tab.run("[...document.querySelectorAll('#guests tbody tr')].map((row) => row.cells[1].innerText)");
+		assert.strictEqual(cells.filter((text) => text === "not measured\ncannot read its memory map: permission denied").length, 2, cells.join("\n"));
+		assert.strictEqual(cells.filter((text) => /^new\nno window yet: the first one begins in /.test(text)).length, 1, cells.join("\n"));
 		const empty = await open({ n: 0 });
 		assert.strictEqual(await empty.run(note), "Guests measured\n0 of 0");
 	},
@@ -213,6 +217,31 @@ const cases = {
 				assert(right >= widest / 2, `${kind}: the last tick is cut`);
 				await tab.picture(path.join(pictures, `young${kind}-${slots}.png`));
 			}
+	},
+
+	// On the first day the small chart fills its cell, too, and its head says how long that is.
+	async first() {
+		for (const [look, kind] of [[{}, ""], [{ dark: true }, "-dark"]])
+			for (const [slots, span] of [[1, "60 min"], [36, "3 hours"], [288, "24 hours"]]) {
+				const tab = await open({ n: 6, slots, kinds: { 1: "canary", 2: "blocked", 3: "failing", 4: "new" } }, look);
+				await tab.until("document.querySelectorAll('svg.spark polyline').length >= 3");
+				const heads = await tab.run("[...document.querySelectorAll('#guests th')].map((head) => head.textContent)");
+				assert(heads.includes(span), heads.join(", "));
+				const { from, to, width } = await tab.run(`((svg) => {
+					const xs = [...svg.querySelectorAll("polyline")].flatMap((line) => line.getAttribute("points").split(" ").map((point) => Number(point.split(",")[0])));
+					return { from: Math.min(...xs), to: Math.max(...xs), width: svg.viewBox.baseVal.width };
+				})([...document.querySelectorAll('svg.spark')].find((svg) => svg.querySelector("polyline")))`);
+				assert(to === width && from <= (slots === 1 ? 0.5 : 0), `${slots} slots: from ${from} to ${to} of ${width}`);
+				await tab.picture(path.join(pictures, `first${kind}-${slots}.png`));
+			}
+		const tab = tabs[tabs.length - 1];
+		const row = (name) => tab.run(`[...[...document.querySelectorAll('#guests tbody tr')].find((one) => one.cells[0].innerText === "${name}").cells]
+			.map((cell) => \`\${cell.innerText} [\${[...cell.querySelectorAll("[title]")].map((one) => one.title).join("; ")}]\`)`);
+		// A short window is no working set, but shows the memory.
+		const canary = await row("db1");
+		assert(/^new\nonly a short first window yet: the next one, in /.test(canary[1]), canary[1]);
+		assert(canary[2].startsWith("\u2013") && /^[0-9.]+ [MG]iB/.test(canary[4]), canary.join("\n"));
+		assert(/^0 B \[its memory cannot be reclaimed: locked memory\]$/.test((await row("cache1"))[7]), (await row("cache1"))[7]);
 	},
 
 	// The axis of a guest that has been measured all day is a day at most, and ends now; the reader may choose a part.

@@ -70,6 +70,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look young
 }
 
+@test "a host whose guests are measured for the first day" {
+	look first
+}
+
 @test "the chart of a day ends now" {
 	look day
 }

@@ -21,12 +21,12 @@ function factsCard(guest, held) {
 		["State", el("span", {}, el("span", { class: `state ${kind}`, text: word }), meaning && meaning !== word ? `: ${visible(meaning)}` : "")],
 		["Working set", el("span", {}, bounded(sample.wss_bytes, boundOf(sample), why(guest)), bounds)],
 		...(guest.coarse_why ? [["Not by 4 KiB", text(visible(guest.coarse_why))]] : []),
-		["Written", figure(sample.written_bytes, bytesText, guest.sample ? "this method does not tell writes from reads here" : NOT_MEASURED)],
+		["Written", figure(sample.written_bytes, bytesText, measured(guest) ? "this method does not tell writes from reads here" : notMeasured(guest))],
 		["Resident", figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
 		["Balloon", figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
 		["Maximum", figure(memory(guest, "maximum_bytes"), bytesText, why(guest))],
 		["Swapped by host", figure(memory(guest, "swap_bytes"), bytesText, why(guest))],
-		["Last window", guest.sample ? text(`${durationText(guest.sample_age_seconds)} ago: ${durationText(sample.window_seconds)} by ${sample.method}, ${guest.kind}` +
+		["Last window", guest.sample ? text(`${durationText(guest.sample_age_seconds)} ago: ${durationText(sample.window_seconds)} by ${sample.method}, ${guest.kind === "canary" ? "short" : guest.kind}` +
 			(sample.granularity_bytes ? `, ${bytesTick(sample.granularity_bytes)} granularity` : "")) : figure(undefined, null, why(guest))],
 		["UUID", text(guest.uuid)],
 	]), notes.length ? el("ul", { class: "why" }, ...notes) : null);
@@ -39,10 +39,11 @@ function adviceCard(guest) {
 	return card("Recommendation", "",
 		el("p", { class: "big" }, bounded(size, advice.bound, adviceReason(guest))),
 		size === undefined ? none(adviceReason(guest)) : null,
-		el("ul", { class: "why" }, ...(advice.why || []).map((line) => el("li", { text: visible(line) }))),
+		el("ul", { class: "why" }, ...[...(advice.why || []), ...(guest.blocked_why ? [guest.blocked_why] : [])].map((line) => el("li", { text: visible(line) }))),
 		facts([["Confidence", figure(advice.confidence, String, adviceReason(guest))],
-			["Reclaimable", bounded(advice.reclaimable_bytes, restOf(guest), adviceReason(guest))], ...percentiles,
-			["Windows", figure(advice.windows, (n) => `${n.toLocaleString()} since ${timeText(Date.parse(advice.since) / 1000)}`, adviceReason(guest))]]));
+			["Reclaimable", reclaimable(guest)], ...percentiles,
+			["Windows", figure(advice.windows, (n) => `${n.toLocaleString()} since ${timeText(Date.parse(advice.since) / 1000)}`, adviceReason(guest))],
+			["Computed", figure(advice.age_seconds, (seconds) => `${durationText(seconds)} ago`, adviceReason(guest))]]));
 }
 
 function coldCard(guest) {
@@ -67,9 +68,9 @@ function costCard(guest, host) {
 	const spent = guest.spent, budget = host.budget, share = spent.vcpu_share;
 	const used = share === undefined ? undefined : share / budget.vcpu_share;
 	return card("Cost of measuring", "", facts([
-		["vCPU time", el("span", {}, figure(share, shareText, NOT_MEASURED), ` of a budget of ${shareText(budget.vcpu_share)}`)],
-		["Budget spent", el("span", {}, figure(used, shareText, NOT_MEASURED), track([[used || 0, "fill"]], used === undefined ? undefined : `${shareText(used)} of the budget is spent`))],
-		["Longest stall", el("span", {}, figure(spent.windows ? spent.longest_stall_seconds : undefined, durationText, NOT_MEASURED), `, limit ${durationText(budget.stall_seconds)}`)],
+		["vCPU time", el("span", {}, figure(share, shareText, notMeasured(guest)), ` of a budget of ${shareText(budget.vcpu_share)}`)],
+		["Budget spent", el("span", {}, figure(used, shareText, notMeasured(guest)), track([[used || 0, "fill"]], used === undefined ? undefined : `${shareText(used)} of the budget is spent`))],
+		["Longest stall", el("span", {}, figure(spent.windows ? spent.longest_stall_seconds : undefined, durationText, notMeasured(guest)), `, limit ${durationText(budget.stall_seconds)}`)],
 		["Windows", el("span", { text: `${spent.windows.toLocaleString()}, ${spent.dearer_windows} cost more than predicted` })],
 		["Period", el("span", { text: `${durationText(guest.period_seconds)}; the next window in ${durationText(guest.next_seconds)}` })],
 	]));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The host at a glance, and the table of its guests.
 
-const NOT_MEASURED = "not measured yet";
-const why = (guest) => guest.why || (guest.sample ? "the last window did not show it" : NOT_MEASURED);
+const firstWindow = (guest) => guest.next_seconds ? `the first one begins in ${durationText(guest.next_seconds)}` : "the first one is due";
+// Why there was no window yet that shows a working set.
+const notMeasured = (guest) => guest.why || (guest.kind === "canary" ? `only a short first window yet: the next one, in ${durationText(guest.next_seconds)}, shows the working set`
+	: `no window yet: ${firstWindow(guest)}`);
+const measured = (guest) => guest.sample && guest.sample.wss_bytes !== undefined;
+const why = (guest) => guest.why || (measured(guest) ? "the last window did not show it" : notMeasured(guest));
 const memory = (guest, name) => guest.sample && guest.sample.memory ? guest.sample.memory[name] : undefined;
 const advised = (guest, name) => guest.recommendation ? guest.recommendation[name] : undefined;
 
@@ -44,8 +48,8 @@ function stateOf(guest, held) {
 		return ["on hold", "warn", held];
 	if (guest.why)
 		return ["not measured", "warn", guest.why];
-	if (!guest.sample)
-		return ["new", "off", NOT_MEASURED];
+	if (!measured(guest))
+		return ["new", "off", notMeasured(guest)];
 	if (guest.sample.quality !== "ok")
 		return [guest.sample.quality, "warn", (guest.sample.notes || []).join("; ")];
 	return ["ok", "", guest.state];
@@ -158,19 +162,29 @@ function coldText(one) {
 // The bound of what is beyond a recommendation.
 const restOf = (guest) => advised(guest, "bound") === "at most" ? "at least" : "exact";
 
+// Nothing of a guest that keeps its memory on the host, with the reason.
+function reclaimable(guest) {
+	const unseen = guest.recommendation && guest.recommendation.status === "ok" ? "its next window shows whether the host gets memory back" : adviceReason(guest);
+	const node = bounded(advised(guest, "reclaimable_bytes"), guest.blocked_why ? "exact" : restOf(guest), unseen);
+	if (guest.blocked_why)
+		node.title = visible(guest.blocked_why);
+	return node;
+}
+
 // Returns the content of each cell but the name's.
 function cells(guest, view) {
 	const [word, kind, meaning] = stateOf(guest, view.held), cold = coldOf(guest, "10m");
 	return {
-		state: [el("span", { class: `state ${kind}`, text: word, title: visible(meaning) })],
+		state: [el("span", { class: `state ${kind}`, text: word, title: visible(meaning) }),
+			...(measured(guest) || meaning === word ? [] : [el("div", { class: "reason", text: visible(meaning), title: visible(meaning) })])],
 		wss: wssCell(guest),
 		rss: [figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
 		balloon: [figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
 		recommended: [bounded(advised(guest, "recommended_bytes"), advised(guest, "bound"), adviceReason(guest))],
-		reclaimable: [bounded(advised(guest, "reclaimable_bytes"), restOf(guest), adviceReason(guest))],
+		reclaimable: [reclaimable(guest)],
 		cold: [figure(cold, cold ? () => `\u2264 ${bytesText(cold.high_bytes)}` : null, coldReason(guest))],
-		cost: [figure(guest.spent.vcpu_share, shareText, NOT_MEASURED)],
-		age: [figure(guest.sample_age_seconds, durationText, NOT_MEASURED)],
+		cost: [figure(guest.spent.vcpu_share, shareText, notMeasured(guest))],
+		age: [figure(guest.sample_age_seconds, durationText, notMeasured(guest))],
 	};
 }
 
@@ -226,14 +240,23 @@ class Table {
 				made.cells[id].replaceChildren(...content);
 		}
 		this.view = view;
+		if (this.latest)
+			this.trends(this.latest);
 		this.arrange();
 	}
 
 	trends(trends) {
+		// On the first day the axis begins with the first half hour in which any guest was measured.
+		const known = Object.values(trends.wss_bytes).map((values) => values.findIndex((value) => value !== null)).filter((i) => i >= 0);
+		const first = known.length ? Math.min(46, ...known) : 0;
+		const span = first <= 1 ? "24 hours" : durationExact((48 - first) * trends.step_seconds).replace(" h", " hours");
+		this.heads[COLUMNS.findIndex((one) => one.id === "trend")].textContent = span;
 		for (const [uuid, made] of this.rows) {
 			const values = trends.wss_bytes[uuid];
-			made.cells.trend.replaceChildren(values ? sparkline(values, boundOf(made.guest.sample)) : figure(undefined, null, NOT_MEASURED));
+			made.cells.trend.replaceChildren(values ? sparkline(first <= 1 ? values : values.slice(first), boundOf(made.guest.sample), span)
+				: figure(undefined, null, notMeasured(made.guest)));
 		}
+		this.latest = trends;
 	}
 
 	// Sorts and filters the rows; moves none that is at its place.

@@ -122,16 +122,16 @@ function track(parts, label) {
 	return node;
 }
 
-// bound: of the values.
-function sparkline(values, bound) {
+// bound: of the values; span: the time that they are from.
+function sparkline(values, bound, span) {
 	const svg = document.createElementNS(NS, "svg");
 	const known = values.filter((v) => v !== null), most = Math.max(...known, 1);
 	svg.setAttribute("class", "spark");
 	svg.setAttribute("viewBox", `0 0 ${values.length - 1} 20`);
 	svg.setAttribute("preserveAspectRatio", "none");
 	svg.setAttribute("role", "img");
-	svg.setAttribute("aria-label", known.length ? `working set in the last 24 hours: ${bytesText(Math.min(...known))} to ${bytesText(most)}${SIGNS[bound] ? `, ${SIGN_TITLES[bound]}` : ""}`
-		: "no working set in the last 24 hours");
+	svg.setAttribute("aria-label", known.length ? `working set in the last ${span}: ${bytesText(Math.min(...known))} to ${bytesText(most)}${SIGNS[bound] ? `, ${SIGN_TITLES[bound]}` : ""}`
+		: `no working set in the last ${span}`);
 	let points = [];
 	const end = () => {
 		if (!points.length)
