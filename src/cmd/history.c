@@ -3,6 +3,7 @@
  * Prints what the history holds for each guest. Reads only the history and never calls
  * libvirt.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ struct history_run {
 	struct wss_tally tally;
 	struct wss_stored_guests guests;
 	size_t rows;		      /* total number of rows */
-	bool older;		      /* some guest has samples from before the default time range */
+	uint64_t n_older;	      /* rows from before the default time range */
 	/* About the guest being read. */
 	bool mixed;		/* its rows come from several series */
 	struct wss_sample kind; /* series of its first row */
@@ -289,6 +290,7 @@ static int history_show(struct history_run *run, const struct wss_stored_guest *
 			struct wss_error *err)
 {
 	const struct history_options *options = run->options;
+	uint64_t n_older;
 	int r;
 
 	run->mixed = run->bounds = false;
@@ -307,11 +309,11 @@ static int history_show(struct history_run *run, const struct wss_stored_guest *
 	if (options->chart && run->n_points)
 		history_draw(run, guest);
 	history_explain(run, guest);
-	if (!run->older && history_range_is_default(run->cli, options)) {
-		r = wss_history_has_older(run->history, guest->uuid, options->since, err);
-		if (r < 0)
+	if (history_range_is_default(run->cli, options)) {
+		if (wss_history_count_older(run->history, guest->uuid, options->level, options->since, &n_older,
+					    err) < 0)
 			return -1;
-		run->older = r;
+		run->n_older += n_older;
 	}
 	run->rows += run->n_points;
 	return 0;
@@ -369,9 +371,10 @@ static int history_read(struct history_run *run, struct wss_error *err)
 	if (run->report)
 		history_set_width(run);
 	r = history_show_all(run, err);
-	if (r == 0 && run->older && cli->format == WSS_FORMAT_TABLE)
-		wss_log(WSS_LOG_INFO, "only the last %s: older samples with --span TIME, everything with --all",
-			run->options->level || run->options->chart ? "7 days" : "day");
+	if (r == 0 && run->n_older && cli->format == WSS_FORMAT_TABLE)
+		wss_log(WSS_LOG_INFO, "only the last %s: for %" PRIu64 " older %s%s, use --span TIME or --all",
+			run->options->level || run->options->chart ? "7 days" : "day", run->n_older,
+			run->options->level ? "row" : "sample", wss_plural(run->n_older));
 	if (wss_report_close(run->report, &out_err) < 0 && r == 0) {
 		*err = out_err;
 		r = -1;

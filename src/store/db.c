@@ -84,8 +84,12 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1 AND time <= " NOW ")",
-	[DB_HAS_OLDER] = "SELECT EXISTS (SELECT 1 FROM guest JOIN series ON guest_id = guest.id "
-			 "JOIN sample ON series_id = series.id WHERE uuid = ?1 AND time < ?2)",
+	[DB_COUNT_OLDER] = "SELECT CASE ?3 WHEN 0 THEN "
+			   "(SELECT count(*) FROM guest JOIN series ON guest_id = guest.id "
+			   "JOIN sample ON series_id = series.id WHERE uuid = ?1 AND time < ?2) ELSE "
+			   "(SELECT count(*) FROM guest JOIN series ON guest_id = guest.id "
+			   "JOIN summary ON series_id = series.id WHERE uuid = ?1 AND level = ?3 AND "
+			   "start <= ?2 - ?3) END",
 	/*
 	 * Also counts the windows of the guest's other series. A series of writes (observes 1)
 	 * is the last choice.

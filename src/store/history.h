@@ -196,8 +196,9 @@ struct wss_history_coldness {
 int wss_history_add_coldness(struct wss_history *history, const char *uuid, time_t time,
 			     const struct wss_cold_report *report, struct wss_error *err);
 
-/* Whether the history has samples of a guest from before that time. Returns 1, 0, or -1 on error. */
-int wss_history_has_older(struct wss_history *history, const char *uuid, time_t time, struct wss_error *err);
+/* Counts a guest's samples (level 0), or its summaries of a level, that end before that time. */
+int wss_history_count_older(struct wss_history *history, const char *uuid, int level, time_t time, uint64_t *ret_n,
+			    struct wss_error *err);
 
 /* Reads the newest report on a guest. Returns 1; 0 if there is none, -1 on error. */
 int wss_history_coldness(struct wss_history *history, const char *uuid,

@@ -25,19 +25,21 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 						   : wss_db_error(history, "cannot read it", err);
 }
 
-int wss_history_has_older(struct wss_history *history, const char *uuid, time_t time, struct wss_error *err)
+int wss_history_count_older(struct wss_history *history, const char *uuid, int level, time_t time, uint64_t *ret_n,
+			    struct wss_error *err)
 {
-	sqlite3_stmt *stmt = wss_db_statement(history, DB_HAS_OLDER, err);
-	int step, r = 0;
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_COUNT_OLDER, err);
+	int step;
 
 	if (!stmt)
 		return -1;
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, time);
+	sqlite3_bind_int(stmt, 3, level);
 	step = sqlite3_step(stmt);
-	r = step == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : 0;
+	*ret_n = step == SQLITE_ROW ? wss_db_column_u64(stmt, 0) : 0;
 	sqlite3_reset(stmt);
-	return step == SQLITE_ROW || step == SQLITE_DONE ? r : wss_db_error(history, "cannot read it", err);
+	return step == SQLITE_ROW ? 0 : wss_db_error(history, "cannot read it", err);
 }
 
 /*

@@ -70,10 +70,10 @@ wait_for_full_pipe() { # PID
 	run --separate-stderr "$virt_wss" history
 	echo "$output, $stderr"
 	[ "${#lines[@]}" -ge 25 ] && [ "${#lines[@]}" -le 26 ]
-	[ "$stderr" = "virt-wss: only the last day: older samples with --span TIME, everything with --all" ]
+	[ "$stderr" = "virt-wss: only the last day: for $((241 - ${#lines[@]})) older samples, use --span TIME or --all" ]
 	run --separate-stderr "$virt_wss" history --by hour
 	[ "${#lines[@]}" -ge 169 ] && [ "${#lines[@]}" -le 170 ]
-	[ "$stderr" = "virt-wss: only the last 7 days: older samples with --span TIME, everything with --all" ]
+	[ "$stderr" = "virt-wss: only the last 7 days: for $((241 - ${#lines[@]})) older rows, use --span TIME or --all" ]
 	for options in "--all" "--span 30d"; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$virt_wss" history $options
