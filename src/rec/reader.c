@@ -43,6 +43,9 @@ static int read_error(const struct wss_recfile *file, ssize_t n, struct wss_erro
 {
 	if (n < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, (int)-n, "%s: cannot read it", file->name);
+	if (n < 8)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: not a recording of virt-wss: it has only %zd byte%s",
+				     file->name, n, wss_plural((uint64_t)n));
 	return wss_error_set(err, WSS_ERR_FAILED, "%s: cut off in its header", file->name);
 }
 

@@ -205,7 +205,7 @@ ended() { # PID
 	refused 1 'cannot write directory: it is a directory' report r --plot directory
 	refused 1 'cannot write directory/: it is a directory' report r --plot directory/
 	refused 1 'cannot write \.: it is a directory' report r --plot .
-	refused 1 'cannot write : no file named' report r --plot ''
+	refused 1 'the value is empty: give the path of a file' report r --plot ''
 	[ "$(cat target)" = mine ] && [ -p pipe ] && [ -L link ] && [ ! -e nothing ]
 	[ -z "$(find . -name '*.new')" ]
 }
@@ -337,7 +337,11 @@ ended() { # PID
 	refused 1 'No such file' report nothing
 	refused 1 'not a regular' report /dev/null
 	: >empty
-	refused 1 'cut off in its header' report empty
+	refused 1 'empty: not a recording of virt-wss: it has only 0 bytes' report empty
+	printf abc >three
+	refused 1 'three: not a recording of virt-wss: it has only 3 bytes' report three
+	head -c 12 r >twelve
+	refused 1 'twelve: cut off in its header' report twelve
 }
 
 @test "diff: two moments, and the same one twice" {
