@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/privilege.h"
 
 #define FIRST_BYTES ((size_t)4096)
@@ -64,6 +66,16 @@ static int set_address(struct sockaddr_un *addr, const char *path, struct wss_er
 	return 0;
 }
 
+/* Explains why nobody listens at path; connect() gives the same error for a file that is no socket. */
+static int connect_refused(const char *path, int errnum, struct wss_error *err)
+{
+	struct stat st;
+
+	if (errnum == ECONNREFUSED && stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		return wss_error_set(err, WSS_ERR_CONNECT, "it is a %s, not a UNIX socket", wss_file_kind(st.st_mode));
+	return wss_error_errno(err, WSS_ERR_GONE, errnum, "cannot connect");
+}
+
 int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
 		       int *ret_fd, struct wss_error *err)
 {
@@ -80,7 +92,7 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_
 		 * EAGAIN: the listener's queue is full, and poll() cannot wait for room in it.
 		 */
 		if (errno == ENOENT || errno == ECONNREFUSED)
-			return wss_error_errno(err, WSS_ERR_GONE, errno, "cannot connect");
+			return connect_refused(path, errno, err);
 		if (errno != EAGAIN && errno != EINTR)
 			return wss_privilege_errno(err, WSS_ERR_CONNECT, errno, WSS_CAPS_FILE, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)

@@ -190,11 +190,13 @@ int wss_place_resolve_private(const char *path, char **ret_path, struct wss_erro
 	return 0;
 }
 
-static const char *kind_of(mode_t mode)
+const char *wss_file_kind(mode_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFLNK:
 		return "symbolic link";
+	case S_IFREG:
+		return "regular file";
 	case S_IFDIR:
 		return "directory";
 	case S_IFIFO:
@@ -211,7 +213,7 @@ int wss_file_check_regular(const struct stat *st, struct wss_error *err)
 	if (S_ISREG(st->st_mode))
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED, "it is a %s, not a regular file",
-			     kind_of(st->st_mode));
+			     wss_file_kind(st->st_mode));
 }
 
 /* In /tmp, another user may have created the file to read our output. */

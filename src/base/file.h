@@ -62,6 +62,9 @@ int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err);
 /* Opens a regular file for reading, following symbolic links. WSS_ERR_FAILED, WSS_ERR_GONE. */
 int wss_file_open(const char *path, int *ret_fd, struct wss_error *err);
 
+/* Returns the name of a file's type, such as "directory". */
+const char *wss_file_kind(mode_t mode);
+
 /*
  * Fails with WSS_ERR_FAILED, naming the type of the file, unless the status is that of a
  * regular file.

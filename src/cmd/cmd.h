@@ -67,6 +67,9 @@ struct wss_option_values {
 #define WSS_VALUES_METHODS "@methods"
 #define WSS_VALUES_COLUMNS "@columns"
 
+/* Returns the values of an option of a command or of all; NULL: others than words and files. */
+const char *wss_option_values(const struct wss_command *command, const char *option);
+
 /* Kind of words that may follow a command's options, for completion. */
 enum wss_words {
 	WSS_WORDS_NONE,

@@ -22,8 +22,31 @@ static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 	return 0;
 }
 
+/* Refuses an empty text for an option that takes any text: the other types refuse it themselves. */
+static int check_text(const struct wss_command *command, int c, struct wss_error *err)
+{
+	const struct option *option = command->syntax->long_options;
+	const char *values, *wanted = NULL;
+
+	while (option->name && option->val != c)
+		option++;
+	if (!option->name || !option->has_arg || *optarg)
+		return 0;
+	values = wss_option_values(command, option->name);
+	if (!strcmp(option->name, "connect"))
+		wanted = "a libvirt URI, such as qemu:///system";
+	else if (!strcmp(option->name, "qmp") || !strcmp(option->name, "socket"))
+		wanted = "the path of a UNIX socket";
+	else if (values && !strcmp(values, WSS_VALUES_FILES))
+		wanted = "the path of a file";
+	return wanted ? wss_error_set(err, WSS_ERR_USAGE, "--%s: the value is empty: give %s", option->name, wanted)
+		      : 0;
+}
+
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err)
 {
+	if (check_text(cli->command, c, err) < 0)
+		return -1;
 	switch (c) {
 	case 'c':
 	case WSS_OPT_CONNECT:
@@ -78,8 +101,10 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, syntax->short_options, syntax->long_options, NULL)) != -1) {
-		r = is_common(cli->command, c) ? wss_cli_option(cli, c, argv, err)
-				 : syntax->take(options, c, optarg, err);
+		if (is_common(cli->command, c))
+			r = wss_cli_option(cli, c, argv, err);
+		else
+			r = check_text(cli->command, c, err) < 0 ? -1 : syntax->take(options, c, optarg, err);
 		if (r < 0)
 			return -1;
 	}
@@ -118,9 +143,11 @@ static bool is_uuid(const char *word)
 
 int wss_cli_check_domains(const struct wss_cli *cli, struct wss_error *err)
 {
-	for (int i = 0; i < cli->n_domains && cli->command->takes != WSS_WORDS_FILES; i++)
+	for (int i = 0; i < cli->n_domains; i++)
 		if (!*cli->domains[i])
-			return wss_error_set(err, WSS_ERR_USAGE, "empty domain name");
+			return wss_error_set(err, WSS_ERR_USAGE, cli->command->takes == WSS_WORDS_FILES
+								? "FILE is empty: give the path of a file"
+								: "empty domain name");
 	for (int i = 0; cli->by_uuid && i < cli->n_domains; i++)
 		if (!is_uuid(cli->domains[i]))
 			return wss_error_set(err, WSS_ERR_USAGE, "--uuid: '%s' is not a UUID",

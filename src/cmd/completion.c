@@ -47,7 +47,7 @@ static const char *find_values(const struct wss_option_values *values, const cha
 	return NULL;
 }
 
-static const char *values_of(const struct wss_command *command, const char *option)
+const char *wss_option_values(const struct wss_command *command, const char *option)
 {
 	const char *own = find_values(command->values, option);
 
@@ -105,7 +105,7 @@ static void print_words(const struct wss_command *command, const char *words)
 static void print_values(const struct wss_command *command, const char *name)
 {
 	for (const struct option *o = command->syntax->long_options; o->name; o++) {
-		const char *words = o->has_arg ? values_of(command, o->name) : NULL;
+		const char *words = o->has_arg ? wss_option_values(command, o->name) : NULL;
 
 		if (!words)
 			continue;

@@ -20,9 +20,11 @@ static int mark_parse(struct wss_cli *cli, int argc, char **argv, struct wss_err
 {
 	if (wss_cli_parse(cli, argc, argv, NULL, err) < 0)
 		return -1;
+	if (argc > optind + 1 && !*argv[optind + 1])
+		return wss_error_set(err, WSS_ERR_USAGE, "TEXT is empty: give the text of the mark");
 	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
 		return -1;
-	if (cli->n_domains < 2 || !*cli->domains[1])
+	if (cli->n_domains < 2)
 		return wss_error_set(err, WSS_ERR_USAGE, "missing argument TEXT");
 	return wss_cli_refuse_view(cli, "mark", err);
 }

@@ -198,6 +198,11 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, report_option_take };
 
+static const struct wss_option_values values[] = {
+	{"html", WSS_VALUES_FILES},
+	{NULL, NULL},
+};
+
 const struct wss_command wss_cmd_report = {
 	.name = "report",
 	.summary = "summarize a recording: peak, phases, regions, marks",
@@ -205,5 +210,6 @@ const struct wss_command wss_cmd_report = {
 	.syntax = &syntax,
 	.layouts = layouts,
 	.takes = WSS_WORDS_FILES,
+	.values = values,
 	.run = report_run,
 };

@@ -44,11 +44,11 @@ struct wss_serve_string {
 	X(GRANULARITY, "measure", "granularity", granularity, granularity, 0, NOT_FIXED)      \
 	X(CONTINUOUS, "measure", "continuous", flag, serve.watch.continuous, 0, NOT_FIXED)    \
 	X(HOLD_FILE, "measure", "hold-file", text, serve.hold_file, 0, NOT_FIXED)             \
-	X(TEXTFILE, "metrics", "textfile", text, serve.textfile, 0, NOT_FIXED)                \
+	X(TEXTFILE, "metrics", "textfile", file, serve.textfile, 0, NOT_FIXED)                \
 	X(METRICS, "metrics", "metrics", metrics, metrics, 0, NOT_FIXED)                      \
 	X(LISTEN, "http", "listen", listen, serve.http, 0, FIXED)                             \
 	X(HTTP_USER, "http", "http-user", text, serve.http.user, 0, FIXED)                    \
-	X(HISTORY, "history", "history", text, history, 0, FIXED)                             \
+	X(HISTORY, "history", "history", file, history, 0, FIXED)                             \
 	X(KEEP, "history", "keep", keep, serve.limits, 0, NOT_FIXED)                          \
 	X(KEEP_SIZE, "history", "keep-size", keep_size, serve.limits, 0, NOT_FIXED)           \
 	X(NO_STORE, "history", "no-store", flag, no_store, 0, FIXED)                          \
@@ -80,6 +80,7 @@ enum { OPT_NONE, SERVE_SETTINGS(SETTING_OPTION) OPT_CONFIG = 900, OPT_CHECK_CONF
 #define ARGUMENT_share required_argument
 #define ARGUMENT_share_or_0 required_argument
 #define ARGUMENT_text required_argument
+#define ARGUMENT_file required_argument
 #define ARGUMENT_flag no_argument
 #define ARGUMENT_method required_argument
 #define ARGUMENT_granularity required_argument

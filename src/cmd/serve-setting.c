@@ -72,6 +72,12 @@ static int text_set(const struct wss_serve_setting *setting, struct wss_serve_co
 	return 0;
 }
 
+static int file_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+		    const char *value, const char *what, struct wss_error *err)
+{
+	return text_set(setting, config, value, what, err) < 0 ? -1 : wss_file_path_check(value, what, err);
+}
+
 static void text_format(const struct wss_serve_setting *setting,
 			const struct wss_serve_config *config, char *ret_text, size_t size)
 {
@@ -213,6 +219,7 @@ const struct wss_serve_type wss_serve_type_duration = {false, duration_set, dura
 const struct wss_serve_type wss_serve_type_share = {false, share_set, share_format};
 const struct wss_serve_type wss_serve_type_share_or_0 = {false, share_or_0_set, share_format};
 const struct wss_serve_type wss_serve_type_text = {false, text_set, text_format};
+const struct wss_serve_type wss_serve_type_file = {false, file_set, text_format};
 const struct wss_serve_type wss_serve_type_flag = {true, flag_set, flag_format};
 const struct wss_serve_type wss_serve_type_method = {false, method_set, text_format};
 const struct wss_serve_type wss_serve_type_granularity = {false, granularity_set, text_format};

@@ -40,7 +40,7 @@ extern const struct wss_serve_type wss_serve_type_duration;
 extern const struct wss_serve_type wss_serve_type_share, wss_serve_type_share_or_0;
 
 /* The value is a const char *, or a bool. */
-extern const struct wss_serve_type wss_serve_type_text, wss_serve_type_flag;
+extern const struct wss_serve_type wss_serve_type_text, wss_serve_type_file, wss_serve_type_flag;
 
 /*
  * The value is the text as written, a const char *; what it means is stored in the options of the watch, or

@@ -2,6 +2,7 @@
 #include "cmd/store-options.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -36,6 +37,15 @@ int wss_keep_size_parse(const char *value, const char *what, struct wss_history_
 	return 0;
 }
 
+int wss_file_path_check(const char *path, const char *what, struct wss_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is a directory: give the path of a file in it", what, path);
+	return 0;
+}
+
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
 		     struct wss_error *err)
 {
@@ -46,10 +56,8 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
 		return wss_keep_parse(value, "--keep", &options->limits, err) < 0 ? -1 : 1;
 	if (c == WSS_OPT_KEEP_SIZE)
 		return wss_keep_size_parse(value, "--keep-size", &options->limits, err) < 0 ? -1 : 1;
-	if (!*value)
-		return wss_error_set(err, WSS_ERR_USAGE, "--history: no file named");
 	options->path = value;
-	return 1;
+	return wss_file_path_check(value, "--history", err) < 0 ? -1 : 1;
 }
 
 char *wss_store_path(const struct wss_store_options *options)

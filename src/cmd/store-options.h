@@ -34,6 +34,9 @@ int wss_keep_parse(const char *value, const char *what, struct wss_history_limit
 int wss_keep_size_parse(const char *value, const char *what, struct wss_history_limits *limits,
 			struct wss_error *err);
 
+/* Refuses a path that is a directory. what names the option in errors. 0, or -1 with WSS_ERR_USAGE. */
+int wss_file_path_check(const char *path, const char *what, struct wss_error *err);
+
 /*
  * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
  * if not, -1 with err set.

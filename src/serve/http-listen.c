@@ -211,6 +211,7 @@ int wss_http_listen(const struct wss_http_address *address,
 	struct wss_http_address *own = &listener.address;
 	const struct sockaddr_un *un = (const void *)&own->addr;
 	const int on = 1;
+	struct stat st;
 	int r;
 
 	wss_http_address_format(own, listener.name);
@@ -227,7 +228,12 @@ int wss_http_listen(const struct wss_http_address *address,
 	if (r == 0 && own->addr.ss_family == AF_UNIX)
 		r = listener_open_file(&listener, un->sun_path);
 	if (r < 0 || listen(listener.fd, SOMAXCONN) < 0) {
-		wss_error_errno(err, errno == EADDRINUSE ? WSS_ERR_BUSY : WSS_ERR_FAILED,
+		if (errno == EADDRINUSE && own->addr.ss_family == AF_UNIX && lstat(un->sun_path, &st) == 0 &&
+		    !S_ISSOCK(st.st_mode))
+			wss_error_set(err, WSS_ERR_FAILED, "cannot listen at %s: it is a %s, not a UNIX socket",
+				      listener.name, wss_file_kind(st.st_mode));
+		else
+			wss_error_errno(err, errno == EADDRINUSE ? WSS_ERR_BUSY : WSS_ERR_FAILED,
 				errno, "cannot listen at %s", listener.name);
 		wss_http_listener_close(&listener);
 		return -1;

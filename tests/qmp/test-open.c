@@ -90,7 +90,8 @@ static void test_paths(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	refuse_path(path, PLENTY_MS, WSS_ERR_CONNECT, "Connection refused");
+	refuse_path(path, PLENTY_MS, WSS_ERR_CONNECT, "it is a regular file, not a UNIX socket");
+	refuse_path("/tmp", PLENTY_MS, WSS_ERR_CONNECT, "it is a directory, not a UNIX socket");
 	unlink(path);
 	close(fd);
 	refuse_path(path, PLENTY_MS, WSS_ERR_CONNECT, "No such file");

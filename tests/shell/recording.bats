@@ -205,7 +205,7 @@ ended() { # PID
 	refused 1 'cannot write directory: it is a directory' report r --plot directory
 	refused 1 'cannot write directory/: it is a directory' report r --plot directory/
 	refused 1 'cannot write \.: it is a directory' report r --plot .
-	refused 1 'the value is empty: give the path of a file' report r --plot ''
+	refused 2 'the value is empty: give the path of a file' report r --plot ''
 	[ "$(cat target)" = mine ] && [ -p pipe ] && [ -L link ] && [ ! -e nothing ]
 	[ -z "$(find . -name '*.new')" ]
 }

@@ -379,7 +379,7 @@ ended() { # STATUS
 		"$virt_wss" top -b -n 1 --socket "$socket" >out 2>err </dev/null || status=$?
 		[ "$status" = 4 ]
 		[ ! -s out ]
-		grep -q "service at $socket: cannot connect" err
+		grep -qE "service at $socket: (cannot connect|it is a regular file, not a UNIX socket)" err
 	done
 	status=0
 	timeout -k 5 60 "$virt_wss" top -b --socket socket -d 0.5 2>err </dev/null | head -n 1 >out || status=$?

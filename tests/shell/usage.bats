@@ -34,6 +34,43 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	refused 2 'connect' sample --connect
 }
 
+@test "an empty value names its option and says what is expected" {
+	local command option
+	for command in sample list methods policy; do
+		refused 2 'error: --connect: the value is empty: give a libvirt URI' -c '' $command
+		refused 2 'error: --connect: the value is empty: give a libvirt URI' $command --connect=
+		refused 2 'error: --qmp: the value is empty: give the path of a UNIX socket' $command --qmp ''
+	done
+	refused 2 'error: --socket: the value is empty: give the path of a UNIX socket' top --socket ''
+	for option in 'sample --history' 'cold --history' 'serve --history' 'serve --textfile' 'serve --hold-file' \
+		'serve --config' 'list --hosts' 'recommend --flavours' 'plan --constraints' 'plan --token-file' \
+		'plan --ca-file' 'record --output-file' 'report --plot' 'report --html' 'migrate-estimate --recording'; do
+		# shellcheck disable=SC2086
+		refused 2 "error: ${option#* }: the value is empty: give the path of a file$" $option ''
+	done
+	for command in report heatmap diff plan mark; do
+		refused 2 'error: FILE is empty: give the path of a file$' $command '' a
+	done
+	refused 2 'error: TEXT is empty' mark file ''
+}
+
+@test "a directory in place of a file or a socket is refused" {
+	local command directory=$BATS_TEST_TMPDIR
+	for command in cold history recommend 'sample --store' 'serve --check-config' serve; do
+		# shellcheck disable=SC2086
+		refused 2 "error: --history: '$directory/?' is a directory: give the path of a file in it$" $command --history "$directory"
+		# shellcheck disable=SC2086
+		refused 2 "error: --history: '$directory/?' is a directory" $command --history "$directory/"
+	done
+	refused 2 "error: --textfile: '$directory' is a directory" serve --check-config --textfile "$directory"
+	refused 4 "error: $directory: it is a directory, not a UNIX socket$" methods --qmp "$directory"
+	refused 4 "error: /dev/null: it is a device, not a UNIX socket$" methods --qmp /dev/null
+	refused 1 "listen at unix:$directory: it is a directory, not a UNIX socket$" \
+		-c test:///default serve --no-store --listen "unix:$directory"
+	run "$virt_wss" check --socket "$directory"
+	[ "$status" = 3 ] && [[ $output == *"$directory: it is a directory, not a UNIX socket" ]]
+}
+
 @test "a bare call prints a short usage on stderr" {
 	local status=0
 	for words in "" "-c test:///default"; do
