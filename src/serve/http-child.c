@@ -26,14 +26,16 @@
 #define CONNECTIONS_MIN 16
 /* Descriptors for anything else: the channel, listening sockets, the daemon's own. */
 #define OTHER_FDS 64
-/* A request's lines may take this, and it may have so many headers and cookies; others are refused. */
+/* A request's lines may take this, and it may have so many headers; others are refused. */
 #define REQUEST_BYTES (16 * 1024)
-#define FIELDS_MAX 100
+#define HEADERS_MAX 100
+/* Those that on_uri() adds. */
+#define OWN_HEADERS 1
 /* Parameters of an address, none of which means anything here. */
 #define PARAMETERS_MAX 100
 /*
- * What libmicrohttpd may take for a request: its lines, a copy of its cookies, a record of some 72 bytes for each
- * field and parameter, and the header of the answer. Most of it is touched only by large requests.
+ * What libmicrohttpd may take for a request: its lines, a record of some 72 bytes for each
+ * header and parameter, and the header of the answer. Most of it is touched only by large requests.
  */
 #define REQUEST_MEMORY_BYTES (64 * 1024)
 
@@ -233,7 +235,11 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
 	size_t n = 0;
 
 	(void)cls;
-	(void)connection;
+	/*
+	 * libmicrohttpd copies the first Cookie header to parse it, and closes the connection without an answer if that
+	 * leaves no room for one. This header comes before the client's, whose cookies nothing here wants.
+	 */
+	MHD_set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_COOKIE, "");
 	if (!parameters)
 		return NULL;
 	for (const char *at = parameters; at; at = strchr(at + 1, '&'))
@@ -250,7 +256,7 @@ static bool request_is_too_large(struct MHD_Connection *connection)
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
 	return !info || info->header_size > REQUEST_BYTES ||
-	       MHD_get_connection_values(connection, MHD_HEADER_KIND | MHD_COOKIE_KIND, NULL, NULL) > FIELDS_MAX;
+	       MHD_get_connection_values(connection, MHD_HEADER_KIND, NULL, NULL) > OWN_HEADERS + HEADERS_MAX;
 }
 
 /* Not by libmicrohttpd, in whose memory such a request may leave no room for the header of an answer. */
@@ -320,8 +326,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 }
 
 /*
- * Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. Not strict: where cookies do not fit, libmicrohttpd
- * 0.9 has forgotten the Host header when it looks for that, and closes the connection without the answer that it has made.
+ * Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. Not strict: on_request() answers requests
+ * that lack a Host header.
  */
 static int child_start_daemon(struct child *child)
 {
