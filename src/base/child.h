@@ -23,8 +23,8 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 		  struct wss_error *err);
 
 /*
- * For a child between fork() and whatever it does: closes all descriptors but the n of keep (-1: none), so that no lock,
- * pipe or file of its parent lives on in it. Makes system calls only.
+ * Closes all descriptors except the n in keep (-1 stands for none). A child calls it right after fork(), so that it keeps
+ * no lock, pipe or file of its parent open. Makes system calls only.
  */
 void wss_child_close_all_but(const int *keep, size_t n);
 

@@ -18,11 +18,11 @@
 
 #define WSS_CAP(capability) (1ULL << (capability))
 /*
- * What a file or a directory needs whose mode admits its owner only. For reading CAP_DAC_READ_SEARCH does, too, and is
- * accepted; measuring also writes, so that nobody should be advised to add first the one and then the other.
+ * The capability to use a file or directory whose mode admits only its owner. To read one, CAP_DAC_READ_SEARCH is enough
+ * and is accepted. Errors name only this one, because measuring also writes.
  */
 #define WSS_CAPS_FILE WSS_CAP(CAP_DAC_OVERRIDE)
-/* What the files of another user's process need: proc(5), ptrace(2). */
+/* The capabilities to open the files of another user's process: proc(5), ptrace(2). */
 #define WSS_CAPS_PROCESS (WSS_CAP(CAP_SYS_PTRACE) | WSS_CAPS_FILE)
 
 /* Whether this thread has all of these capabilities. */

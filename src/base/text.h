@@ -40,8 +40,8 @@ int wss_text_space(const char *text);
 size_t wss_text_plain(const char *text);
 
 /*
- * Copies text. If it is longer than size (at least 16) allows, leaves out part of it, before the last three quarters
- * of what fits, and puts an ellipsis there: a message that begins with a long name still says what is wrong.
+ * Copies a text and shortens it to size (at least 16) bytes: an ellipsis replaces the part before the last three quarters
+ * of the result, so that a message that begins with a long name still says what is wrong.
  */
 void wss_text_fit(const char *text, char *ret_text, size_t size);
 

@@ -174,7 +174,7 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	if (plan.action != WSS_PLAN_REFUSED)
 		return 0;
 	wss_error_set(&refusal, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
-	/* Of all guests, some always are. */
+	/* A refusal is an error only for a guest that was named: among all guests some are always refused. */
 	if (run->cli->n_domains)
 		wss_tally_count(&run->tally, &refusal);
 	balloon_hint(run->cli, run->options->sizing.history.path, target->guest, &look.facts, row->hint);

@@ -138,7 +138,7 @@ static bool history_range_is_default(const struct wss_cli *cli, const struct his
 	return !cli->all && !options->span_given && !options->since_given;
 }
 
-/* What lies ahead of now was stored before the clock was set back: only who asks for it sees it. */
+/* Samples from the future, stored before the clock was set back, are shown only if --until includes them. */
 static void history_set_range(const struct wss_cli *cli, struct history_options *options)
 {
 	if (history_range_is_default(cli, options))
