@@ -134,7 +134,7 @@ int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_li
 		err = &unwanted;
 	if (qmp_stream_connect(path, deadline_ns, wss_deadline_cancel(deadline), &fd, err) < 0) {
 		if (err->code == WSS_ERR_TIMEOUT)
-			wss_error_set(err, WSS_ERR_TIMEOUT, "not accepted within %u ms",
+			wss_error_set(err, WSS_ERR_TIMEOUT, "QEMU has not accepted the connection within %u ms",
 				      timeout_ms);
 		return no_connection(deadline, err);
 	}

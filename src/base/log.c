@@ -198,7 +198,7 @@ void wss_log_guests_left_out(void)
 
 		if (!quota->left_out || !quota_is_over(quota))
 			continue;
-		snprintf(text, sizeof(text), "%s: %u more %s about it in a minute left out", quota->name, quota->left_out,
+		snprintf(text, sizeof(text), "%s: left out %u more %s about it within a minute", quota->name, quota->left_out,
 			 quota->left_out == 1 ? "message" : "messages");
 		guest_print(WSS_LOG_INFO, quota->name, quota->uuid, text);
 		quota->since_ns = wss_clock_now_ns();

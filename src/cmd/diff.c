@@ -88,7 +88,7 @@ static int check_time(const struct side *side, const struct wss_recfile *file,
 {
 	if (side->at_ns == WSS_MOMENT_ALL || side->at_ns <= wss_recfile_state(file)->end_ns)
 		return 0;
-	return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that",
+	return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before this time",
 			     side->text);
 }
 

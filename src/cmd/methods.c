@@ -270,7 +270,7 @@ static int methods_parse(struct wss_cli *cli, int argc, char **argv, bool *ret_c
 		return -1;
 	if (*ret_config && cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--config: guests of --qmp have no configuration of libvirt's");
+				     "--config: a guest that --qmp names has no domain XML");
 	return 0;
 }
 

@@ -174,10 +174,9 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	memory.known &= memory.value != 0;
 	if (!memory.known && !plan_knows_memory(plan))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "host %s: its memory is unknown: recommend prints it if "
-				     "it is not asked for "
-				     "single domains; else use --host-memory, or \"memory %s "
-				     "SIZE\" in the constraints",
+				     "host %s: its memory is unknown: give the output of recommend "
+				     "without DOMAIN, --host-memory, or \"memory %s SIZE\" in the "
+				     "constraints",
 				     from->name, from->name);
 	host->name = from->name;
 	if (from->is_ambiguous || !memory.known)

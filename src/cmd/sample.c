@@ -111,7 +111,7 @@ static int check_series(struct wss_measure_options *measure, struct wss_error *e
 {
 	if (measure->cumulative && measure->count > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--count and --cumulative exclude each other: --cumulative arms once");
+				     "--count and --cumulative exclude each other: --cumulative takes a single window");
 	if (!measure->interval_ns)
 		measure->interval_ns = measure->cumulative ? REPORT_DEFAULT_NS
 							   : measure->window.track.window_ns;

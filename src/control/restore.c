@@ -70,10 +70,10 @@ static void explain_gone(struct turn *turn)
 	wss_size_format(turn->open.original_bytes, size, sizeof(size));
 	if (*uri && strcmp(uri, wss_conn_uri(turn->conn)) != 0)
 		wss_error_set(&turn->error, WSS_ERR_GONE,
-			      "not known here: its memory was taken through '%s'", uri);
+			      "not known here: its balloon was set through '%s', so restore it there", uri);
 	else
 		wss_error_set(&turn->error, WSS_ERR_GONE,
-			      "libvirt does not know it now: that it had %s is kept until it is back",
+			      "libvirt does not know it now: its former size, %s, is remembered until it is back",
 			      size);
 }
 
@@ -153,7 +153,7 @@ static void give_to(struct turn *turn, struct wss_guest *guest)
 	uint64_t bytes = wss_give_back_due_bytes(guest, turn->open.original_bytes, actual_bytes.value);
 
 	if (by == WSS_MOVED_BY_UNKNOWN) {
-		wss_error_set(&turn->error, WSS_ERR_BUSY, "its balloon moves by itself: try again");
+		wss_error_set(&turn->error, WSS_ERR_BUSY, "something else is changing its balloon: try again later");
 	} else if (by == WSS_MOVED_BY_OTHERS) {
 		if (!wss_give_back_is_empty(guest, actual_bytes.value) ||
 		    guest->ops->set_balloon(guest, actual_bytes.value, &turn->error) == 0)
@@ -176,7 +176,7 @@ static void give_step(void *opaque)
 	}
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
-			      "the guest is %s and still shrunk: restore it once it runs here",
+			      "the guest is %s, so its balloon stays shrunk: restore it once it runs here",
 			      guest->state_text);
 	else if (guest->state != WSS_GUEST_SHUTOFF)
 		give_to(turn, guest);

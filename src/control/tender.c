@@ -252,7 +252,7 @@ static void look_after(struct tender *tender)
 		if (wss_give_back_has_ended(tender))
 			wss_error_set(
 				&err, WSS_ERR_GONE, "the guest is not running any more%s",
-				tender->shrunk ? ", and still shrunk where it resumes" : "");
+				tender->shrunk ? ", and its balloon stays shrunk where it resumes" : "");
 		wss_tender_leave(tender, &err);
 		return;
 	}

@@ -292,7 +292,7 @@ int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
 
 	if ((poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR)) ||
 	    (uuid && watchdog_write(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
-		return wss_error_set(err, WSS_ERR_FAILED, "the watchdog is gone");
+		return wss_error_set(err, WSS_ERR_FAILED, "the watchdog has died");
 	return 0;
 }
 

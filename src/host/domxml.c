@@ -315,7 +315,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (wss_domxml_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
 	if (!ret->maximum_bytes)
-		return wss_error_set(err, WSS_ERR_FAILED, "memory: 0");
+		return wss_error_set(err, WSS_ERR_FAILED, "memory: the domain XML gives the guest 0 bytes");
 	ret->current_bytes = ret->maximum_bytes;
 	if (current && wss_domxml_size(current, "currentMemory", &ret->current_bytes, err) < 0)
 		return -1;

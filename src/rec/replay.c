@@ -63,7 +63,7 @@ static int inconsistent(struct replay *replay, const char *what, struct wss_erro
 		return -1;
 	replay->file->nonsense_at = replay->frame_at;
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "%s: makes no sense at byte %llu, after %llu whole intervals: %s (those can be salvaged)",
+			     "%s: contradicts itself at byte %llu, after %llu whole intervals: %s (those can be salvaged)",
 			     replay->file->name, (unsigned long long)replay->frame_at,
 			     (unsigned long long)replay->intervals, what);
 }

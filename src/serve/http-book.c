@@ -97,7 +97,7 @@ int wss_http_book_map(int fd, struct wss_http_book *ret_book, struct wss_error *
 		return -1;
 	if (!book_is_valid(&book)) {
 		wss_http_book_unmap(&book);
-		return wss_error_set(err, WSS_ERR_FAILED, "pages for HTTP are damaged");
+		return wss_error_set(err, WSS_ERR_FAILED, "the service has handed over damaged pages");
 	}
 	*ret_book = book;
 	return 0;

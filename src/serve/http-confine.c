@@ -64,7 +64,7 @@ static int capabilities_drop(uid_t uid, gid_t gid, bool root, struct wss_error *
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot give up privileges (libcap-ng: %d)", r);
 	capng_get_caps_process();
 	if (capng_have_capabilities(CAPNG_SELECT_CAPS) != CAPNG_NONE || (root && (setuid(0) == 0 || geteuid() != uid)))
-		return wss_error_set(err, WSS_ERR_FAILED, "privileges are not gone");
+		return wss_error_set(err, WSS_ERR_FAILED, "capabilities are left after all were given up");
 	return 0;
 }
 

@@ -125,7 +125,7 @@ int wss_http_pages_map(int fd, struct wss_http_pages *ret_pages, struct wss_erro
 		return -1;
 	if (!header_is_valid(pages.header, pages.size)) {
 		wss_http_pages_unmap(&pages);
-		return wss_error_set(err, WSS_ERR_FAILED, "pages for HTTP are damaged");
+		return wss_error_set(err, WSS_ERR_FAILED, "the service has handed over damaged pages");
 	}
 	*ret_pages = pages;
 	return 0;

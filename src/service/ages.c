@@ -267,7 +267,7 @@ static int check_head(const uint8_t *data, size_t size, struct wss_error *err)
 	uint32_t version, crc;
 
 	if (size < HEAD_BYTES + CRC_BYTES || memcmp(data, MAGIC, MAGIC_BYTES) != 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "it is not a file of ages");
+		return wss_error_set(err, WSS_ERR_FAILED, "it is not a file of idle ages");
 	memcpy(&version, data + MAGIC_BYTES, sizeof(version));
 	version = le32toh(version);
 	if (version != FORMAT_VERSION)

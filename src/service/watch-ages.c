@@ -102,7 +102,7 @@ static void saver_look_at_late(struct wss_ages_saver *saver)
 	if (saver->late || wss_background_busy_ns(saver->background) <= LATE_NS)
 		return;
 	saver->late = true;
-	wss_warn("the files of ages: their disk has not answered for 30 s");
+	wss_warn("idle-age files: their disk has not answered for 30 s");
 }
 
 void wss_ages_saver_step(struct wss_ages_saver *saver, const struct wss_watch *watch)
@@ -131,7 +131,7 @@ void wss_ages_saver_end(struct wss_ages_saver *saver)
 	if (wss_background_wait(saver->background, END_NS))
 		saver_start(saver);
 	if (!wss_background_end(saver->background, end_ns - wss_u64_min(end_ns, wss_clock_now_ns()))) {
-		wss_warn("the files of ages: their disk does not answer, some are as they were");
+		wss_warn("idle-age files: their disk does not answer, so some were not updated");
 		return;
 	}
 	items_free(&saver->running);

@@ -120,7 +120,7 @@ static int refuse(const struct wss_visit *visit, struct wss_error *err)
 
 	if (visit->plan.verdict == WSS_VERDICT_DEARER)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "its windows cost more than predicted, again and again: the next one is tried a day later");
+				     "its windows have repeatedly cost more than predicted: the next try is in a day");
 	if (visit->plan.verdict == WSS_VERDICT_STALL) {
 		wss_duration_format(visit->predicted.stall_ns, cost, sizeof(cost));
 		wss_duration_format(budget.stall_ns, limit, sizeof(limit));

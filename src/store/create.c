@@ -55,7 +55,7 @@ static int remove_stale(const char *path, struct wss_error *err)
 	if (fd < 0 || !is_from_sqlite(fd))
 		return wss_error_set(
 			err, WSS_ERR_FAILED,
-			"history: %s is in the way and not one of SQLite's files: "
+			"history: %s is not SQLite's, but has a name that SQLite uses: "
 			"move it away",
 			path);
 	return unlink(path) < 0 ? wss_error_errno(err, WSS_ERR_FAILED, errno,

@@ -240,8 +240,8 @@ int wss_db_log_check(struct wss_history *history, struct wss_error *err)
 	if (wss_db_log_bytes(history) <= history->log_max_bytes || wss_db_log_write_back(history))
 		return 0;
 	return wss_error_set(err, WSS_ERR_BUSY,
-			     "history %s: its log has reached its limit of %" PRIu64 " MiB, because another process "
-			     "that reads it does not go on",
+			     "history %s: its write-ahead log has reached its limit of %" PRIu64 " MiB, because another "
+			     "process has not finished reading: end that process",
 			     history->path, history->log_max_bytes >> 20);
 }
 

@@ -43,7 +43,7 @@ int wss_journal_write(struct wss_history *history, const struct wss_journal_step
 static int journal_has_unfinished(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "it has unfinished steps of another controller");
+			     "another controller has changed its balloon and has not restored it");
 }
 
 int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,

@@ -26,7 +26,7 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 	struct stat st;
 
 	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create it");
 	if (fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(&st, err) < 0 ||
@@ -34,7 +34,7 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 		return -1;
 	/* Older versions made the file accessible to the group. */
 	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it private");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot restrict it to its owner");
 	*ret_fd = wss_steal_fd(&fd);
 	return 0;
 }

@@ -58,7 +58,7 @@ static int check_journal(const char *path, struct wss_error *err)
 	if (memcmp(end, magic, sizeof(magic)) != 0)
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "it names another file, which SQLite would delete: move it away");
+			     "it names a file that SQLite would delete: move it away");
 }
 
 /* Checks the database and the files that SQLite opens with it. */

@@ -198,7 +198,7 @@ int wss_control_clear(const struct wss_process *process, char value, struct wss_
 	ssize_t n;
 
 	if (process->clear_refs < 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "the guest's lock is not held");
+		return wss_error_set(err, WSS_ERR_FAILED, "the lock on the guest is lost");
 	ret_span->start_ns = wss_clock_now_ns();
 	/* clear_refs_write() returns -EINTR before it has done anything. */
 	do

@@ -165,7 +165,7 @@ int wss_selftest_zap_safe(const struct wss_host *host, const struct wss_guest *g
 		return 0;
 	return wss_error_set(
 		err, WSS_ERR_UNSUPPORTED,
-		"kernel %s tracks soft-dirty pages and may lose writes of devices after a "
-		"zap: %s; a guest with shared (memfd) or hugetlb RAM can be measured",
+		"kernel %s tracks soft-dirty pages and may lose writes of devices when "
+		"guest memory is unmapped: %s; a guest with shared (memfd) or hugetlb RAM can be measured",
 		host->release[0] ? host->release : "(unknown)", why.text);
 }

@@ -173,7 +173,7 @@ static void test_full_queue(void **state)
 	assert_in_range(connected, 1, 7);
 	assert_int_equal(errno, EAGAIN);
 	start = now_ms();
-	refuse_path(addr.sun_path, SHORT_MS, WSS_ERR_CONNECT, "not accepted within 150 ms");
+	refuse_path(addr.sun_path, SHORT_MS, WSS_ERR_CONNECT, "has not accepted the connection within 150 ms");
 	assert_in_range(now_ms() - start, SHORT_MS, PLENTY_MS);
 	for (int i = 0; i <= connected; i++)
 		close(clients[i]);

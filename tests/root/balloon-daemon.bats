@@ -66,10 +66,10 @@ load balloon-daemon-functions.sh
 	as_nobody virsh -q -c qemu:///session managedsave web1
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: the guest is not running any more, and still shrunk where it resumes'
+	said 'web1: the guest is not running any more, and its balloon stays shrunk where it resumes'
 	wss balloon --restore
 	[ "$status" = 1 ]
-	[[ $err == *"web1: the guest is saved and still shrunk"* ]]
+	[[ $err == *"web1: the guest is saved, so its balloon stays shrunk"* ]]
 	refute none_left
 	as_nobody virsh -q -c qemu:///session start web1
 	wait_until 60 none_left

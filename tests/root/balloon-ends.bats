@@ -38,7 +38,7 @@ load balloon-functions.sh
 	kill -KILL "$(watchdog_pid)"
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: the watchdog is gone'
+	said 'web1: the watchdog has died'
 	said 'web1: restored to 512 MiB'
 	none_left
 	wait_until 20 taken_is web1 0

@@ -12,7 +12,7 @@ load balloon-functions.sh
 	kill -KILL "$(watchdog_pid)"
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: the watchdog is gone'
+	said 'web1: the watchdog has died'
 	none_left
 	wait_until 20 taken_is web1 0
 }

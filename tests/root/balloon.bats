@@ -269,7 +269,7 @@ offered() { # NAME
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = 'qemu:///embed?root=/elsewhere' WHERE name = 'gone'"
 	wss balloon gone --restore
 	[ "$status" = 1 ]
-	[[ $err == *"gone: not known here: its memory was taken through 'qemu:///embed?root=/elsewhere'"* ]]
+	[[ $err == *"gone: not known here: its balloon was set through 'qemu:///embed?root=/elsewhere', so restore it there"* ]]
 	[ "$(journal 'done = 0')" = 2 ]
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = NULL WHERE name = 'gone'"
 	# Its old size was larger than it can have now.

@@ -137,7 +137,7 @@ idle_base() { # NAME
 	kill -KILL "$(watchdog_pid)"
 	squeeze_end
 	[ "$status" = 1 ]
-	said 'web1: the watchdog is gone'
+	said 'web1: the watchdog has died'
 	none_left
 	wait_until 20 taken_is web1 0
 }

@@ -211,9 +211,9 @@ refused_alike() { # DEVICES POLICY
 	run "$virt_wss" balloon web100 web101 --restore
 	echo "$output"
 	[ "$status" = 1 ]
-	[[ $output == *"web100: libvirt does not know it now: that it had 1 MiB is kept until it is back"* ]]
+	[[ $output == *"web100: libvirt does not know it now: its former size, 1 MiB, is remembered until it is back"* ]]
 	[[ ${lines[-1]} == "virt-wss: if a guest will not be back, run: virt-wss balloon --forget DOMAIN" ]]
-	[[ $output == *"web101: not known here: its memory was taken through 'test:///elsewhere'"* ]]
+	[[ $output == *"web101: not known here: its balloon was set through 'test:///elsewhere', so restore it there"* ]]
 	[ "$(done_rows)" = 0 ]
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
 		VALUES ('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, 4294967296, 4294967296, 2147483648, 'test', 'test:///default')"

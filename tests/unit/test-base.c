@@ -608,7 +608,7 @@ static void test_log_of_a_noisy_guest(void **unused)
 	logged.messages = 0;
 	/* Those of its last minute are counted, too, though it is quiet now. */
 	wss_log_guests_left_out();
-	assert_string_equal(logged.text, "web1: 475 more messages about it in a minute left out");
+	assert_string_equal(logged.text, "web1: left out 475 more messages about it within a minute");
 	wss_log_guest(WSS_LOG_INFO, "web2", UUID_B, "has rebooted");
 	assert_string_equal(logged.text, "web2: has rebooted");
 	assert_int_equal(logged.messages, 2);

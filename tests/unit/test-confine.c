@@ -168,7 +168,7 @@ static void test_a_step_that_fails_is_an_error(void **unused)
 		{ "prctl", PR_SET_NO_NEW_PRIVS, false, "cannot set no_new_privs" },
 		{ "capng_apply", CAPNG_SELECT_BOUNDS, true, "cannot empty the bounding set" },
 		{ "capng_change_id", 0, true, "cannot give up privileges" },
-		{ "capng_clear", 0, true, "privileges are not gone" },
+		{ "capng_clear", 0, true, "capabilities are left after all were given up" },
 		{ "prctl", PR_SET_DUMPABLE, false, "cannot keep others from tracing it" },
 		{ "prctl", PR_SET_PDEATHSIG, false, "cannot keep others from tracing it" },
 		{ "seccomp_rule", 0, false, "cannot filter its system calls" },

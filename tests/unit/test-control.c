@@ -196,7 +196,7 @@ static void test_clear(void **unused)
 	assert_int_equal(wss_control_probe(process, &err), 0);
 	/* Nothing can be cleared without the lock. */
 	assert_int_equal(wss_control_clear(process, '1', &span, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "lock is not held");
+	assert_error(&err, WSS_ERR_FAILED, "the lock on the guest is lost");
 	wss_error_clear(&err);
 	assert_int_equal(wss_control_take(process, &err), 0);
 	assert_int_equal(wss_control_clear(process, '1', &span, &err), 0);

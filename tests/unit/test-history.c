@@ -492,7 +492,7 @@ static void test_stalled_reader(void **unused)
 		sample.wall++;
 	assert_in_range(added, 50, 4999);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
-	assert_non_null(strstr(err.text, "its log has reached its limit of 8 MiB"));
+	assert_non_null(strstr(err.text, "its write-ahead log has reached its limit of 8 MiB"));
 	assert_in_range(log_bytes(), 8 * MIB, 9 * MIB);
 	/* Nor is the history deleted for the sake of the log. */
 	assert_int_equal(wss_history_prune(history, &limits, NOW, NULL), -1);
@@ -630,7 +630,7 @@ static void test_files_in_the_way(void **unused)
 
 		write_file(make_path(name, "%s%s", path, suffixes[i]), "a letter", 8, 0);
 		assert_int_equal(wss_history_open(path, &history, &err), -1);
-		assert_error(&err, WSS_ERR_FAILED, "not one of SQLite's files: move it away");
+		assert_error(&err, WSS_ERR_FAILED, "is not SQLite's, but has a name that SQLite uses: move it away");
 		assert_non_null(strstr(err.text, name));
 		assert_file_holds(name, "a letter");
 		assert_int_equal(access(path, F_OK), -1);
@@ -1067,7 +1067,7 @@ static void test_journal_begin(void **unused)
 	assert_int_equal(wss_journal_check(other, UUID_A, &err), 0);
 	assert_int_equal(wss_journal_begin(history, &step, &err), 0);
 	assert_int_equal(wss_journal_begin(other, &step, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "unfinished steps");
+	assert_error(&err, WSS_ERR_FAILED, "has not restored it");
 	wss_error_clear(&err);
 	assert_int_equal(wss_journal_check(other, UUID_A, &err), -1);
 	wss_error_clear(&err);

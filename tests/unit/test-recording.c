@@ -243,7 +243,7 @@ static void nonsense_at(uint64_t offset, const char *what)
 	struct wss_recfile *file;
 	char text[128];
 
-	snprintf(text, sizeof(text), "makes no sense at byte %llu, after 1 whole intervals: %s",
+	snprintf(text, sizeof(text), "contradicts itself at byte %llu, after 1 whole intervals: %s",
 		 (unsigned long long)offset, what);
 	refused(WSS_ERR_FAILED, text);
 	if (wss_recfile_open(path, true, &file, &err) < 0)

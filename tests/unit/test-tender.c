@@ -905,7 +905,7 @@ static void test_saved_and_started_again(void **unused)
 	assert_int_equal(unfinished(), 0);
 	assert_false(made_up.tender.shrunk);
 	assert_int_equal(made_up.bad, 1);
-	assert_non_null(strstr(made_up.why, "still shrunk where it resumes"));
+	assert_non_null(strstr(made_up.why, "stays shrunk where it resumes"));
 	clean_up();
 }
 
