@@ -149,7 +149,7 @@ static const struct wss_column columns[] = {
 	  "Share of that time in which the guest was observed", false },
 	{ "watched_seconds", NULL, "WATCHED", 8, get_watched,
 	  "Time since serve started watching it, in seconds", false },
-	{ "held_bytes", NULL, "HELD", 8, get_held, "Memory of the guest that has an age, in bytes",
+	{ "held_bytes", NULL, "HELD", 8, get_held, "Guest memory whose idle time is known, in bytes",
 	  false },
 	{ "absent_bytes", NULL, "ABSENT", 8, get_absent,
 	  "Memory that the host does not hold: never touched, ballooned or discarded, in bytes",

@@ -399,7 +399,7 @@ static const struct wss_column columns[] = {
 	 "When its ages were last stored, UTC", false},
 	{"reason", NULL, "REASON", -15, recommend_get_reason,
 	 "What binds the recommended size: peak, percentile, trend (grows from day to day), boot, held "
-	 "(a former size), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), pressure (had too little), minimum, rounding, maximum",
+	 "(an earlier size is kept), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), pressure (had too little), minimum, rounding, maximum",
 	 false},
 	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
 	 "The reason that comes next: one of those of REASON, or the last 24 hours", false},
