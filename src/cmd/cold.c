@@ -379,8 +379,10 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 	    cold_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
 	history = wss_store_path(&store);
-	r = history ? wss_ages_find_directory(history, false, &directory, &err)
+	r = history ? wss_file_path_check(history, "VIRT_WSS_HISTORY", &err)
 		    : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0)
+		r = wss_ages_find_directory(history, false, &directory, &err);
 	if (r == 0) {
 		r = cold_read(&run, directory, &err);
 	} else if (err.code == WSS_ERR_GONE) {

@@ -62,6 +62,7 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 		# shellcheck disable=SC2086
 		refused 2 "error: --history: '$directory/?' is a directory" $command --history "$directory/"
 	done
+	VIRT_WSS_HISTORY=$directory refused 2 "error: VIRT_WSS_HISTORY: '$directory' is a directory" cold
 	refused 2 "error: --textfile: '$directory' is a directory" serve --check-config --textfile "$directory"
 	refused 4 "error: $directory: it is a directory, not a UNIX socket$" methods --qmp "$directory"
 	refused 4 "error: /dev/null: it is a device, not a UNIX socket$" methods --qmp /dev/null
