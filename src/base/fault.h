@@ -12,6 +12,7 @@
  *   short-log        the dirty log is requested for one second, whatever the window
  *   short-hold       the watchdog resumes a held guest after 0.2 s
  *   short-silence    the watchdog of balloon --apply gives back 0.2 s after a heartbeat
+ *   short-idle       an idle connection to libvirt is closed after a second
  *   short-list       a list silently omits domains that there is no memory for
  *   lost-writes      a failed write to a recording counts as done
  *   no-tmpfile       the file system has no unnamed files

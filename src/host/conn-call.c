@@ -6,9 +6,9 @@
  * answers five requests of a connection at a time (max_client_requests), so a few such calls would use up the
  * connection, and libvirt's client may deliver other answers 3 s late while one of its calls hangs (9.0). They
  * therefore are made on side connections, one call at a time on each: a connection whose call hangs is used
- * for nothing else until that call returns. Few are opened as long as calls return quickly. There are never as
- * many as libvirtd has threads for all its clients (max_workers, 20). A guest about which a call hangs gets
- * no second one.
+ * for nothing else until that call returns. Few are opened as long as calls return quickly, and one that is not
+ * used for a minute is closed. There are never as many as libvirtd has threads for all its clients
+ * (max_workers, 20). A guest about which a call hangs gets no second one.
  *
  * Drivers inside this process have no such limits, and a remote host may ask for a password for each
  * connection: there all calls are made on the one connection.
@@ -30,11 +30,13 @@
 #define PATIENCE_NS (200 * WSS_NS_PER_MS)
 /* A call that takes longer is taken to hang. */
 #define HANGING_NS (5 * WSS_NS_PER_S)
+/* How long a connection stays idle before it is closed. */
+#define IDLE_NS (60 * WSS_NS_PER_S)
 
 struct wss_conn_side {
 	virConnectPtr vir; /* NULL: not open. Belongs to the call, if there is one */
 	char uuid[VIR_UUID_STRING_BUFLEN]; /* the domain of its call; "": it is idle */
-	uint64_t since_ns;
+	uint64_t since_ns; /* the call began, or it has been idle */
 };
 
 struct wss_conn_sides {
@@ -150,8 +152,29 @@ static void side_give_back(struct wss_conn_sides *sides, struct wss_conn_side *s
 {
 	pthread_mutex_lock(&sides->lock);
 	side->uuid[0] = '\0';
+	side->since_ns = wss_clock_now_ns();
 	pthread_cond_signal(&sides->changed);
 	pthread_mutex_unlock(&sides->lock);
+}
+
+/* Closes the connections that no call has used for IDLE_NS. Calls take the first idle one, so that the last ones rest. */
+static void sides_shrink(struct wss_conn_sides *sides)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	for (size_t i = 0; i < SIDES_MAX; i++) {
+		struct wss_conn_side *side = &sides->side[i];
+		virConnectPtr vir = NULL;
+
+		pthread_mutex_lock(&sides->lock);
+		if (!side->uuid[0] && now_ns >= side->since_ns + IDLE_NS) {
+			vir = side->vir;
+			side->vir = NULL;
+		}
+		pthread_mutex_unlock(&sides->lock);
+		if (vir)
+			virConnectClose(vir);
+	}
 }
 
 /* A connection that libvirtd has closed is opened again. */
@@ -188,6 +211,8 @@ int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, const struct ws
 			side_give_back(conn->sides, call.side);
 			return -1;
 		}
+		/* Libvirt answers now, so that closing does not hang. */
+		sides_shrink(conn->sides);
 	} else {
 		/* Better on a connection that others need, too, than not at all: libvirtd may have too many clients. */
 		if (call.side)

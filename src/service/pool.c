@@ -4,18 +4,29 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/worker.h"
 
+/* How long a connection stays idle before it is closed. */
+#define IDLE_NS (60 * WSS_NS_PER_S)
+#define IDLE_SHORT_NS WSS_NS_PER_S
 /* How long the idle connections may take to close, all together. */
 #define CLOSE_NS (500 * WSS_NS_PER_MS)
+
+struct idle {
+	struct wss_hypervisor *hypervisor;
+	uint64_t since_ns;
+};
 
 /* Freed with its last lease. */
 struct wss_pool {
 	atomic_int references;
 	struct wss_hypervisor_options options;
 	pthread_mutex_t lock;
-	struct wss_hypervisor **idle; /* the last one is the next to be used; under the lock */
+	struct idle *idle; /* the last one is the next to be used, the first one idle for longest; under the lock */
 	size_t n, room;
 	bool closed; /* under the lock */
 	struct wss_conn_identity *identity; /* of the host of all of them */
@@ -44,11 +55,15 @@ struct wss_pool *wss_pool_new(const struct wss_hypervisor_options *options)
 	return pool;
 }
 
-static void pool_unref(void *opaque)
+struct wss_pool *wss_pool_ref(struct wss_pool *pool)
 {
-	struct wss_pool *pool = opaque;
+	atomic_fetch_add(&pool->references, 1);
+	return pool;
+}
 
-	if (atomic_fetch_sub(&pool->references, 1) != 1)
+void wss_pool_unref(struct wss_pool *pool)
+{
+	if (!pool || atomic_fetch_sub(&pool->references, 1) != 1)
 		return;
 	pthread_mutex_destroy(&pool->lock);
 	wss_conn_identity_unref(pool->identity);
@@ -63,7 +78,7 @@ static struct wss_hypervisor *pool_take(struct wss_pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	if (pool->n)
-		hypervisor = pool->idle[--pool->n];
+		hypervisor = pool->idle[--pool->n].hypervisor;
 	pthread_mutex_unlock(&pool->lock);
 	return hypervisor;
 }
@@ -72,7 +87,7 @@ static struct wss_hypervisor *pool_take(struct wss_pool *pool)
 static bool pool_has_room(struct wss_pool *pool)
 {
 	size_t room = pool->room ? 2 * pool->room : 16;
-	struct wss_hypervisor **idle;
+	struct idle *idle;
 
 	if (pool->n < pool->room)
 		return true;
@@ -94,7 +109,7 @@ static bool pool_give(struct wss_pool *pool, struct wss_hypervisor *hypervisor)
 	pthread_mutex_lock(&pool->lock);
 	taken = !pool->closed && pool_has_room(pool);
 	if (taken)
-		pool->idle[pool->n++] = hypervisor;
+		pool->idle[pool->n++] = (struct idle){ hypervisor, wss_clock_now_ns() };
 	pthread_mutex_unlock(&pool->lock);
 	return taken;
 }
@@ -136,7 +151,7 @@ static void lease_close(void *opaque)
 
 	if (lease->hypervisor && !pool_give(lease->pool, lease->hypervisor))
 		wss_hypervisor_unref(lease->hypervisor);
-	pool_unref(lease->pool);
+	wss_pool_unref(lease->pool);
 	free(lease);
 }
 
@@ -158,12 +173,39 @@ int wss_pool_lease(struct wss_pool *pool, struct wss_hypervisor *other,
 		free(lease);
 		return -1;
 	}
-	atomic_fetch_add(&pool->references, 1);
-	lease->pool = pool;
+	lease->pool = wss_pool_ref(pool);
 	return wss_hypervisor_new(&copy, &source, lease, ret_lease, err);
 }
 
 /* --- the end --- */
+
+/* Takes the connection that has been idle for longest, if that is too long; NULL: there is none. */
+static struct wss_hypervisor *pool_take_unused(struct wss_pool *pool)
+{
+	uint64_t idle_ns = wss_fault("short-idle") ? IDLE_SHORT_NS : IDLE_NS;
+	struct wss_hypervisor *hypervisor = NULL;
+
+	pthread_mutex_lock(&pool->lock);
+	if (pool->n && wss_clock_now_ns() - pool->idle[0].since_ns >= idle_ns) {
+		hypervisor = pool->idle[0].hypervisor;
+		memmove(pool->idle, pool->idle + 1, --pool->n * sizeof(*pool->idle));
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return hypervisor;
+}
+
+void wss_pool_shrink(struct wss_pool *pool)
+{
+	struct wss_hypervisor *hypervisor;
+
+	while ((hypervisor = pool_take_unused(pool)))
+		wss_hypervisor_unref(hypervisor);
+}
+
+static void release(void *opaque)
+{
+	wss_pool_unref(opaque);
+}
 
 static void close_idle(void *opaque)
 {
@@ -176,7 +218,7 @@ static void close_idle(void *opaque)
 
 void wss_pool_free(struct wss_pool *pool)
 {
-	struct wss_work work = { close_idle, pool_unref, pool, pool ? &pool->closing : NULL };
+	struct wss_work work = { close_idle, release, pool, pool ? &pool->closing : NULL };
 	struct wss_error why = WSS_ERROR_INIT;
 
 	if (!pool)
@@ -191,5 +233,5 @@ void wss_pool_free(struct wss_pool *pool)
 			return;
 		close_idle(pool);
 	}
-	pool_unref(pool);
+	wss_pool_unref(pool);
 }

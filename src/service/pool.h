@@ -31,6 +31,13 @@ struct wss_pool *wss_pool_new(const struct wss_hypervisor_options *options);
 int wss_pool_lease(struct wss_pool *pool, struct wss_hypervisor *other,
 		   struct wss_hypervisor **ret_lease, struct wss_error *err);
 
+/* Adds a reference and returns its argument; for wss_pool_unref(), which accepts NULL and closes nothing. */
+struct wss_pool *wss_pool_ref(struct wss_pool *pool);
+void wss_pool_unref(struct wss_pool *pool);
+
+/* Closes the connections that nobody has used for a minute. May hang. */
+void wss_pool_shrink(struct wss_pool *pool);
+
 /*
  * Closes the idle connections, within half a second or in a thread that is left behind. Others are closed
  * when their leases end. Takes NULL.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "service/pool.h"
 #include "service/watch-private.h"
 
 /* How long libvirt may take to open and to list. */
@@ -12,6 +13,7 @@
 struct listing {
 	struct wss_hypervisor_options options;
 	struct wss_hypervisor *hypervisor; /* NULL: to be opened */
+	struct wss_pool *pool; /* NULL: none */
 	struct wss_deadline deadline;
 	struct wss_conn_domain *domains;
 	size_t n;
@@ -22,6 +24,7 @@ struct listing {
 struct wss_lister {
 	struct wss_hypervisor_options options;
 	struct wss_hypervisor *hypervisor; /* NULL: not open */
+	struct wss_pool *pool; /* NULL: none */
 	bool given; /* the hypervisor is the caller's, and is not opened again */
 	const struct wss_cancel *cancel;
 	struct wss_workers *workers;
@@ -42,6 +45,9 @@ static void listing_run(void *opaque)
 	wss_hypervisor_follow_reboots(listing->hypervisor);
 	listing->result = wss_hypervisor_list(listing->hypervisor, false, &listing->domains, &listing->n,
 					      &listing->error);
+	/* Libvirt answers now, so that closing does not hang. */
+	if (listing->result == 0 && listing->pool)
+		wss_pool_shrink(listing->pool);
 }
 
 static void listing_free(void *opaque)
@@ -50,11 +56,12 @@ static void listing_free(void *opaque)
 
 	wss_conn_free_list(listing->domains, listing->n);
 	wss_hypervisor_unref(listing->hypervisor);
+	wss_pool_unref(listing->pool);
 	free(listing);
 }
 
 struct wss_lister *wss_lister_new(const struct wss_watch_options *options,
-				  struct wss_hypervisor *hypervisor)
+				  struct wss_hypervisor *hypervisor, struct wss_pool *pool)
 {
 	struct wss_lister *lister = calloc(1, sizeof(*lister));
 
@@ -63,6 +70,7 @@ struct wss_lister *wss_lister_new(const struct wss_watch_options *options,
 	lister->options = options->hypervisor;
 	lister->list_ns = options->list_ns;
 	lister->cancel = options->cancel;
+	lister->pool = pool;
 	lister->workers = wss_workers_new();
 	if (!lister->workers) {
 		free(lister);
@@ -86,6 +94,8 @@ static int lister_start(struct wss_lister *lister, struct wss_error *err)
 	listing->deadline.cancel = lister->cancel;
 	if (lister->hypervisor)
 		listing->hypervisor = wss_hypervisor_ref(lister->hypervisor);
+	if (lister->pool)
+		listing->pool = wss_pool_ref(lister->pool);
 	wss_deadline_allow(&listing->deadline, LIST_DEADLINE_NS);
 	wss_deadline_run(&listing->deadline, 0);
 	if (wss_worker_start(lister->workers, &work, &lister->worker, err) < 0) {

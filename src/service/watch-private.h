@@ -201,10 +201,14 @@ void wss_pressure_hold_free(struct wss_pressure_hold *hold);
 
 /* Opens libvirt where it is not open, and lists what runs, in a worker. */
 struct wss_lister;
+struct wss_pool;
 
-/* hypervisor NULL: it is opened with options->hypervisor, whose strings must outlive it. NULL: out of memory. */
+/*
+ * hypervisor NULL: it is opened with options->hypervisor, whose strings must outlive it. Shrinks the pool, which may be
+ * NULL, after each listing. NULL: out of memory.
+ */
 struct wss_lister *wss_lister_new(const struct wss_watch_options *options,
-				  struct wss_hypervisor *hypervisor);
+				  struct wss_hypervisor *hypervisor, struct wss_pool *pool);
 
 /*
  * Starts a listing where one is due, and takes the result of one that is done: 1 with *ret_domains for

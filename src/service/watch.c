@@ -292,9 +292,9 @@ int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch
 	watch->events = *events;
 	watch->opaque = opaque;
 	round.measure = options->measure;
-	watch->lister = wss_lister_new(&watch->options, hypervisor);
 	if (!hypervisor)
 		watch->pool = wss_pool_new(&watch->options.hypervisor);
+	watch->lister = wss_lister_new(&watch->options, hypervisor, watch->pool);
 	watch->publisher = wss_publisher_new();
 	watch->saver = wss_ages_saver_new();
 	if (!watch->lister || !watch->publisher || !watch->saver || (!hypervisor && !watch->pool) ||

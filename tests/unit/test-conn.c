@@ -11,17 +11,34 @@
 #include "base/thread.h"
 #include "host/conn-private.h"
 #include "host/inventory.h"
+#include "service/pool.h"
 
 #define DEFAULT_UUID "6695eb01-f6a4-8304-79aa-97f2502e193f"
 
 static struct wss_conn *conn;
 static bool refuse_writing;
 static __typeof__(&virConnectOpenAuth) real_open;
+static __typeof__(&virConnectOpen) real_open_side;
+static __typeof__(&virConnectClose) real_close;
+static atomic_int n_open;
 
 /* The test driver never refuses anybody. */
 static virConnectPtr refusing_open(const char *uri, virConnectAuthPtr auth, unsigned flags)
 {
+	n_open += !refuse_writing;
 	return refuse_writing ? NULL : real_open(uri, auth, flags);
+}
+
+static virConnectPtr counting_open(const char *uri)
+{
+	n_open++;
+	return real_open_side(uri);
+}
+
+static int counting_close(virConnectPtr vir)
+{
+	n_open--;
+	return real_close(vir);
 }
 
 /* --- jobs, of which the test driver has none --- */
@@ -490,6 +507,120 @@ static void test_jobs(void **unused)
 	assert_job("");
 }
 
+/* --- connections that are not used any more --- */
+
+#define BURST 5
+
+static uint64_t injected_ns;
+
+static uint64_t injected_now_ns(void *unused)
+{
+	(void)unused;
+	return injected_ns;
+}
+
+static void inject_clock(void)
+{
+	static const struct wss_clock_source source = { .now_ns = injected_now_ns };
+
+	injected_ns = wss_clock_now_ns();
+	wss_clock_inject(&source);
+}
+
+/* Calls about a domain at the same time, on connections of their own. */
+static void call_at_once(struct wss_conn *of, virDomainPtr dom, int n)
+{
+	struct wss_conn_call calls[BURST];
+
+	for (int i = 0; i < n; i++)
+		assert_int_equal(wss_conn_call_begin(of, dom, NULL, "testing", &calls[i], NULL), 0);
+	for (int i = 0; i < n; i++)
+		wss_conn_call_end(&calls[i]);
+}
+
+static void test_side_connections_end_when_idle(void **unused)
+{
+	struct wss_conn *of = NULL;
+	virDomainPtr dom;
+	int before;
+
+	(void)unused;
+	assert_int_equal(wss_conn_open("test:///default", &of, NULL), 0);
+	of->sides = wss_conn_sides_new(false);
+	dom = virDomainLookupByName(of->vir, "test");
+	assert_non_null(dom);
+	before = n_open;
+	inject_clock();
+	call_at_once(of, dom, 4);
+	assert_int_equal(n_open, before + 4);
+	injected_ns += 59 * WSS_NS_PER_S;
+	call_at_once(of, dom, 2);
+	assert_int_equal(n_open, before + 4);
+	/* Two have been idle for a minute now. */
+	injected_ns += 2 * WSS_NS_PER_S;
+	call_at_once(of, dom, 1);
+	assert_int_equal(n_open, before + 2);
+	injected_ns += 61 * WSS_NS_PER_S;
+	call_at_once(of, dom, 1);
+	assert_int_equal(n_open, before + 1);
+	call_at_once(of, dom, 3);
+	assert_int_equal(n_open, before + 3);
+	wss_clock_inject(NULL);
+	virDomainFree(dom);
+	wss_conn_close(of);
+	assert_int_equal(n_open, before - 1);
+}
+
+/* Opens a guest by each of n leases at the same time. */
+static void lease_at_once(struct wss_pool *pool, struct wss_hypervisor *other, int n)
+{
+	const struct wss_domain_ref ref = { .name = "test" };
+	struct wss_hypervisor *leases[BURST];
+	struct wss_guest *guests[BURST];
+
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(wss_pool_lease(pool, other, &leases[i], NULL), 0);
+		assert_int_equal(wss_hypervisor_guest(leases[i], &ref, NULL, &guests[i], NULL), 0);
+	}
+	for (int i = 0; i < n; i++) {
+		wss_guest_free(guests[i]);
+		wss_hypervisor_unref(leases[i]);
+	}
+}
+
+static void test_pool_shrinks_after_a_burst(void **unused)
+{
+	const struct wss_hypervisor_options options = { .uri = "test:///default" };
+	struct wss_hypervisor *other = NULL;
+	struct wss_pool *pool;
+	int before;
+
+	(void)unused;
+	assert_int_equal(wss_hypervisor_open(&options, &other, NULL), 0);
+	pool = wss_pool_new(&options);
+	assert_non_null(pool);
+	before = n_open;
+	inject_clock();
+	lease_at_once(pool, other, BURST);
+	assert_int_equal(n_open, before + BURST);
+	injected_ns += 59 * WSS_NS_PER_S;
+	wss_pool_shrink(pool);
+	assert_int_equal(n_open, before + BURST);
+	lease_at_once(pool, other, 1);
+	injected_ns += 2 * WSS_NS_PER_S;
+	wss_pool_shrink(pool);
+	assert_int_equal(n_open, before + 1);
+	lease_at_once(pool, other, 2);
+	assert_int_equal(n_open, before + 2);
+	injected_ns += 61 * WSS_NS_PER_S;
+	wss_pool_shrink(pool);
+	assert_int_equal(n_open, before);
+	wss_clock_inject(NULL);
+	wss_pool_free(pool);
+	wss_hypervisor_unref(other);
+	assert_int_equal(n_open, before - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,11 +634,15 @@ int main(void)
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_side_connections_end_when_idle),
+		cmocka_unit_test(test_pool_shrinks_after_a_burst),
 	};
 
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
 
 	divert(virConnectOpenAuth, refusing_open, &real_open);
+	divert(virConnectOpen, counting_open, &real_open_side);
+	divert(virConnectClose, counting_close, &real_close);
 	divert(virDomainGetXMLDesc, xml_with_disks, &real_xml);
 	divert(virDomainGetJobInfo, job_info, &real_job_info);
 	divert(virDomainGetJobStats, job_stats, &real_job_stats);
