@@ -111,6 +111,11 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 	host.tdp_mmu = read_module_switch(&host.root, "sys/module/kvm/parameters/tdp_mmu");
 	probe_paging(&host);
 	host.kvm_debugfs = wss_root_opendir(&host.root, "sys/kernel/debug/kvm", &debugfs) == 0;
+	host.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	/* A table of entries of 8 bytes fills a page. */
+	if (wss_root_read_u64(&host.root, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+			      &host.huge_page_bytes) < 0 || host.huge_page_bytes < host.page_bytes)
+		host.huge_page_bytes = host.page_bytes / 8 * host.page_bytes;
 	read_uuid(&host.root, "sys/class/dmi/id/product_uuid", host.uuid);
 	read_uuid(&host.root, "etc/machine-id", host.machine_id);
 	*ret_host = host;

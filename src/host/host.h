@@ -22,6 +22,8 @@ struct wss_host {
 	bool kvm_debugfs;		  /* whether /sys/kernel/debug/kvm can be read */
 	char name[65];	  /* node name */
 	char uuid[37];	  /* SMBIOS product UUID, lower case; "" if there is no valid one */
+	uint64_t page_bytes;
+	uint64_t huge_page_bytes; /* size of a transparent huge page: 2 MiB where pages have 4 KiB */
 	char machine_id[37]; /* /etc/machine-id as a UUID; "" if there is none */
 };
 

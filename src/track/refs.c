@@ -8,16 +8,16 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "track/control.h"
 #include "track/methods.h"
 #include "track/selftest.h"
 #include "wss/referenced.h"
 
-#define HUGE_PAGE (2ULL << 20)
-
 struct refs {
 	struct wss_tracker base;
 	struct wss_guest *guest;
+	struct wss_page_sizes pages;
 	bool may_flush; /* the write that flushes the TLBs is safe on this kernel */
 	struct wss_referenced_result result;
 };
@@ -66,18 +66,25 @@ static void refs_close(struct wss_tracker *tracker)
 	free(tracker);
 }
 
-/* A huge page has a single accessed bit, which rules out 4 KiB granularity. */
-static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
+/* A larger page has a single accessed bit, which rules out 4 KiB granularity. */
+static int check_no_huge(const struct wss_host *host, const struct wss_guest *guest, struct wss_error *err)
 {
 	struct wss_smaps smaps;
+	char size[16];
 
+	if (host->page_bytes > 4096) {
+		wss_size_format(host->page_bytes, size, sizeof(size));
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: this host's pages have %s", size);
+	}
 	if (wss_smaps_read(&guest->process, &guest->ram, &smaps, err) < 0)
 		return -1;
-	if (smaps.guest.huge)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: some of the guest's RAM is on huge "
-				     "pages, where one access counts as 2 MiB");
-	return 0;
+	if (!smaps.guest.huge)
+		return 0;
+	wss_size_format(host->huge_page_bytes, size, sizeof(size));
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "4 KiB granularity: some of the guest's RAM is on huge pages, where one access "
+			     "counts as %s", size);
 }
 
 static int refs_open(const struct wss_host *host, struct wss_guest *guest,
@@ -86,13 +93,14 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest,
 {
 	struct refs *refs;
 
-	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(guest, err) < 0)
+	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(host, guest, err) < 0)
 		return -1;
 	refs = calloc(1, sizeof(*refs));
 	if (!refs)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	refs->base.ops = &wss_tracker_refs;
 	refs->guest = guest;
+	refs->pages = (struct wss_page_sizes){ host->page_bytes, host->huge_page_bytes };
 	refs->may_flush = wss_selftest_zap_safe(host, guest, NULL) == 0;
 	*ret_tracker = &refs->base;
 	return 0;
@@ -143,7 +151,7 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 			err, WSS_ERR_FAILED,
 			"no page was seen accessed within the window, and the TLBs cannot "
 			"be flushed safely on this kernel: a longer window may show more");
-	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
+	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, &refs->pages, &refs->result);
 	*ret_reading = (struct wss_reading){
 		.span = { start_ns, wss_clock_now_ns() },
 		.wss_bytes = refs->result.wss_bytes,
@@ -158,11 +166,16 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 {
 	const struct refs *refs = (const struct refs *)tracker;
 
-	if (refs->result.granularity_bytes > 4096)
-		wss_sample_note(
-			sample,
-			"some guest RAM is on huge pages, where one access counts as 2 MiB: "
-			"the working set lies between the low and the high bound");
+	if (refs->result.low_bytes < refs->result.high_bytes ||
+	    refs->result.granularity_bytes > refs->pages.small_bytes) {
+		char size[16];
+
+		wss_size_format(refs->result.granularity_bytes, size, sizeof(size));
+		wss_sample_note(sample,
+				"some guest RAM is on %s pages, where one access counts as %s: the "
+				"working set lies between the low and the high bound",
+				refs->result.granularity_bytes > refs->pages.small_bytes ? "huge" : size, size);
+	}
 	if (!refs->result.wss_bytes)
 		wss_sample_degrade(sample, "the guest touched nothing that was seen: it did "
 					   "not run, or the window is too short");

@@ -25,7 +25,7 @@
  * by forks.
  */
 #define FAKE_RAM (8 * WSS_MIB)
-#define FAKE_PAGE 4096UL
+#define FAKE_PAGE ((unsigned long)sysconf(_SC_PAGESIZE))
 /* In place of a number of pages: lock all of it. */
 #define FAKE_LOCK UINT32_MAX
 

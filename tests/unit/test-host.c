@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include "base/units.h"
 #include "host/host.h"
 
 #define DMI "sys/class/dmi/id/product_uuid"
@@ -34,6 +35,21 @@ static void test_empty(void **unused)
 	assert_string_equal(host.uuid, "");
 	assert_string_equal(host.machine_id, "");
 	assert_string_equal(host.name, "");
+	assert_int_equal(host.page_bytes, sysconf(_SC_PAGESIZE));
+	assert_int_equal(host.huge_page_bytes, host.page_bytes * host.page_bytes / 8);
+	remove_tree(tree);
+}
+
+static void test_huge_pages(void **unused)
+{
+	char *tree = make_tree();
+
+	(void)unused;
+	put_text(tree, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n");
+	assert_int_equal(opened(tree).huge_page_bytes, 512 * WSS_MIB);
+	/* No page at all would be divided by. */
+	put_text(tree, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "0\n");
+	assert_int_equal(opened(tree).huge_page_bytes, sysconf(_SC_PAGESIZE) * sysconf(_SC_PAGESIZE) / 8);
 	remove_tree(tree);
 }
 
@@ -179,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_huge_pages),
 		cmocka_unit_test(test_no_sysroot),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_soft_dirty),

@@ -9,11 +9,13 @@
 static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
 
 static struct fake *fake;
-static const struct wss_host host = { .root = { .dirfd = -1 } };
+static struct wss_host host = { .root = { .dirfd = -1 } };
 
 static int set_up(void **unused)
 {
 	(void)unused;
+	host.page_bytes = FAKE_PAGE;
+	host.huge_page_bytes = FAKE_PAGE / 8 * FAKE_PAGE;
 	fake = fake_new("refs");
 	return 0;
 }
@@ -130,8 +132,8 @@ static uint64_t measure(struct wss_tracker *tracker, uint32_t pages)
 	if (wss_tracker_refs.poll(tracker, &reading, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(reading.wss_bytes, reading.high_bytes);
-	assert_int_equal(reading.wss_bytes, reading.low_bytes);
-	assert_int_equal(reading.granularity_bytes, 4096);
+	assert_int_equal(reading.low_bytes, reading.wss_bytes / host.page_bytes * 4096);
+	assert_int_equal(reading.granularity_bytes, host.page_bytes);
 	/* This method has no such figure, and it is not 0. */
 	assert_false(reading.faults.known);
 	return reading.wss_bytes;
@@ -143,13 +145,14 @@ static void test_measures(void **unused)
 	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker = NULL;
+	const uint32_t half = (uint32_t)(FAKE_RAM / FAKE_PAGE / 2);
 
 	(void)unused;
 	attach();
 	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
 	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
 	assert_int_equal(wss_tracker_refs.check_stopped(tracker, NULL), 0);
-	assert_int_equal(measure(tracker, 1000), 1000 * FAKE_PAGE);
+	assert_int_equal(measure(tracker, half), half * FAKE_PAGE);
 	/* The figure falls with the set, and earlier touches do not count. */
 	assert_int_equal(measure(tracker, 10), 10 * FAKE_PAGE);
 	assert_int_equal(measure(tracker, 0), 0);
@@ -160,6 +163,21 @@ static void test_measures(void **unused)
 	wss_tracker_refs.close(tracker);
 	wss_tracker_refs.close(NULL);
 	wss_control_release(&fake->guest->process);
+}
+
+/* On a host with larger pages one touch counts as such a page, and pages of 4 KiB cannot be told apart. */
+static void test_large_pages(void **unused)
+{
+	const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker = NULL;
+
+	(void)unused;
+	host.page_bytes = 64 * WSS_KIB;
+	host.huge_page_bytes = 512 * WSS_MIB;
+	attach();
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &fine, &tracker, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "this host's pages have 64 KiB");
 }
 
 static void test_gone(void **unused)
@@ -198,6 +216,7 @@ int main(void)
 		TEST(test_refuses_kvm),
 		TEST(test_refuses_backing),
 		TEST(test_measures),
+		TEST(test_large_pages),
 		TEST(test_gone),
 	};
 
