@@ -49,13 +49,15 @@ static bool is_vcpu_name(const char *name)
 	return !strncmp(name, "CPU ", 4) || !strncmp(name, "ALL CPUs", 8) || strcasestr(name, "vcpu");
 }
 
-/* vCPUs first, then those that ran most, which are vCPUs where threads have no names. */
+/* vCPUs first, in a lasting order, then those that ran most, which are vCPUs where threads have no names. */
 static int candidate_compare(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
 	if (x->vcpu != y->vcpu)
 		return x->vcpu ? -1 : 1;
+	if (x->vcpu)
+		return x->tid < y->tid ? -1 : 1;
 	return x->run_ns == y->run_ns ? 0 : x->run_ns > y->run_ns ? -1 : 1;
 }
 
@@ -93,19 +95,23 @@ static size_t candidates_read(const struct wss_root *proc, struct candidate **re
 	return n;
 }
 
-static void threads_find(struct wss_standstill *standstill)
+static void threads_find(struct wss_standstill *standstill, uint64_t now_ns)
 {
 	wss_auto_free struct candidate *list = NULL;
-	size_t n = candidates_read(&standstill->process->proc, &list);
+	size_t n = candidates_read(&standstill->process->proc, &list), n_vcpus = 0, first = 0;
 
 	if (n)
 		qsort(list, n, sizeof(*list), candidate_compare);
-	standstill->n = 0;
-	while (standstill->n < n && standstill->n < WSS_STANDSTILL_THREADS_MAX &&
-	       list[standstill->n].vcpu == list[0].vcpu) {
-		standstill->threads[standstill->n].tid = list[standstill->n].tid;
-		standstill->n++;
-	}
+	while (n_vcpus < n && list[n_vcpus].vcpu)
+		n_vcpus++;
+	if (n_vcpus)
+		n = n_vcpus;
+	standstill->turns = n_vcpus > WSS_STANDSTILL_THREADS_MAX;
+	if (standstill->turns)
+		first = now_ns / WSS_NS_PER_MS % n_vcpus;
+	standstill->n = n < WSS_STANDSTILL_THREADS_MAX ? n : WSS_STANDSTILL_THREADS_MAX;
+	for (size_t i = 0; i < standstill->n; i++)
+		standstill->threads[i].tid = list[(first + i) % n].tid;
 }
 
 /* --- its cgroups --- */
@@ -295,8 +301,8 @@ void wss_standstill_begin(struct wss_standstill *standstill, const struct wss_ro
 {
 	standstill->root = root;
 	standstill->process = process;
-	if (!threads_live(standstill))
-		threads_find(standstill);
+	if (standstill->turns || !threads_live(standstill))
+		threads_find(standstill, now_ns);
 	for (size_t i = 0; i < standstill->n; i++) {
 		standstill->threads[i].look_ns = now_ns;
 		schedstat_read(&process->proc, standstill->threads[i].tid, &standstill->threads[i].run_ns,
@@ -341,7 +347,7 @@ enum wss_standstill_cause wss_standstill_now(const struct wss_root *root, const 
 {
 	struct wss_standstill standstill = { .n = 0 };
 
-	wss_standstill_begin(&standstill, root, process, 0);
+	wss_standstill_begin(&standstill, root, process, wss_clock_now_ns());
 	return standstill.now;
 }
 

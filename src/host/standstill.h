@@ -25,7 +25,11 @@
 #include "base/root.h"
 #include "host/process.h"
 
-/* Threads that are looked at; a limit of QEMU's cgroup hits all in the same way. */
+/*
+ * Threads that are looked at in a window. A stop of QEMU as a whole, or a limit of its cgroup, hits all in the same way.
+ * Of a guest with more vCPUs each window looks at others, as the moment of its beginning has it: a stop of one vCPU
+ * alone shows only in some of the windows.
+ */
 #define WSS_STANDSTILL_THREADS_MAX 4
 /* Looks within a window, on the average, unless it is shorter or longer than the limits of their distance allow. */
 #define WSS_STANDSTILL_LOOKS 32
@@ -51,6 +55,7 @@ struct wss_standstill {
 		uint64_t look_ns, run_ns, wait_ns; /* when it was last looked at, and its counters then */
 	} threads[WSS_STANDSTILL_THREADS_MAX];
 	size_t n;    /* 0: they are not known yet */
+	bool turns;  /* there are more vCPUs, which take turns */
 	size_t next; /* the one to be looked at next */
 	uint64_t look_ns; /* the last look */
 	enum wss_standstill_cause now; /* at the last look */

@@ -118,6 +118,29 @@ static void test_throttled(void **unused)
 	assert_int_equal(lost_ms('S', 1, 30, &cause), 0);
 }
 
+/* The only vCPU of many that is stopped shows in some windows, whichever it is. */
+static void test_many_vcpus_take_turns(void **unused)
+{
+	(void)unused;
+	for (int stopped = 0; stopped < 9; stopped++) {
+		struct wss_standstill standstill = { .n = 0 };
+		unsigned n = 0;
+
+		for (int i = 0; i < 9; i++)
+			put_thread(4720 + i, "CPU 0/KVM\n", i == stopped ? 'T' : 'R', 100, 1, "");
+		for (uint64_t ms = 0; ms < 9; ms++) {
+			enum wss_standstill_cause cause;
+			uint64_t now_ns = WSS_NS_PER_S + ms * WSS_NS_PER_MS;
+
+			wss_standstill_begin(&standstill, &root, &process, now_ns);
+			for (unsigned look = 1; look <= 2 * WSS_STANDSTILL_THREADS_MAX; look++)
+				wss_standstill_look(&standstill, now_ns + look * WSS_NS_PER_S);
+			n += wss_standstill_lost_ns(&standstill, &cause) > 0;
+		}
+		assert_int_equal(n, WSS_STANDSTILL_THREADS_MAX);
+	}
+}
+
 /* Without names the thread that ran most is the vCPU; a guest has several, and a vanished one is no stop. */
 static void test_threads(void **unused)
 {
@@ -151,6 +174,7 @@ int main(void)
 		TEST(test_frozen_in_a_hybrid_hierarchy),
 		TEST(test_throttled),
 		TEST(test_threads),
+		TEST(test_many_vcpus_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
