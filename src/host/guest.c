@@ -75,16 +75,24 @@ static void see_kept_memory(struct wss_guest *guest)
 	config->locked |= config->initial_bytes && kept.locked_bytes >= config->initial_bytes;
 }
 
-/* What the inventory does not know: a device that was added behind its back, by a monitor or a file of options. */
+/*
+ * What the inventory does not know: a device that was added behind its back, by a monitor or a file of options. One
+ * that cannot be seen may be there.
+ */
 static void see_passthrough(struct wss_guest *guest)
 {
-	if (guest->config.hostdevs || guest->process.proc.dirfd < 0 ||
-	    !wss_process_has_passthrough(&guest->process))
+	char *hazard = guest->config.dirty_log_hazard;
+	int has;
+
+	if (guest->config.hostdevs || guest->process.proc.dirfd < 0)
 		return;
-	guest->config.hostdevs = 1;
-	if (!guest->config.dirty_log_hazard[0])
-		strcpy(guest->config.dirty_log_hazard, "an open VFIO or vDPA device (QEMU "
-						       "aborts if it cannot log its writes)");
+	has = wss_process_has_passthrough(&guest->process);
+	if (has > 0)
+		guest->config.hostdevs = 1;
+	if (has && !hazard[0])
+		strcpy(hazard, has > 0 ? "an open VFIO or vDPA device (QEMU aborts if it cannot log its writes)"
+				       : "QEMU's descriptors cannot be read: one may be a VFIO device, whose writes it "
+					 "cannot log");
 }
 
 static void see_process(struct wss_guest *guest)

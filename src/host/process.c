@@ -225,22 +225,24 @@ int wss_process_signal(const struct wss_process *process, int signal_number)
 		       0;
 }
 
-
-bool wss_process_has_passthrough(const struct wss_process *process)
+int wss_process_has_passthrough(const struct wss_process *process)
 {
 	static const char *const devices[] = {"/dev/vfio/", "/dev/vhost-vdpa", "anon_inode:[vfio"};
 	wss_auto_dir DIR *fds = NULL;
+	struct dirent *entry;
+	int unknown = 0;
 
 	if (wss_root_opendir(&process->proc, "fd", &fds) < 0)
-		return false;
-	for (struct dirent *entry; (entry = readdir(fds));) {
+		return -1;
+	for (errno = 0; (entry = readdir(fds)); errno = 0) {
 		char target[64] = "";
 
-		if (readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1) < 0)
-			continue;
+		if (readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1) < 0 && errno != ENOENT &&
+		    entry->d_name[0] != '.')
+			unknown = -1;
 		for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
 			if (!strncmp(target, devices[i], strlen(devices[i])))
-				return true;
+				return 1;
 	}
-	return false;
+	return errno ? -1 : unknown;
 }

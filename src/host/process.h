@@ -95,8 +95,8 @@ void wss_process_release(struct wss_process *process);
 /*
  * Whether the process has a device of the host open that may write to its memory at any time, so
  * that all of it is pinned: VFIO (PCI and mediated devices, NVMe disks) or vDPA. Whoever started QEMU, and
- * however the device was added, the descriptor shows. false also if that cannot be read.
+ * however the device was added, the descriptor shows. -1: that cannot be read.
  */
-bool wss_process_has_passthrough(const struct wss_process *process);
+int wss_process_has_passthrough(const struct wss_process *process);
 
 #endif
