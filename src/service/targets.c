@@ -36,6 +36,7 @@ static int ask_facts(struct question *question, struct wss_error *err)
 	if (!conn)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "the host is not known to libvirt");
 	question->facts.memory_bytes = wss_conn_host_memory(conn);
+	wss_deadline_step(&question->deadline, "asking libvirt for its host's name");
 	question->facts.name = wss_conn_hostname(conn);
 	return 0;
 }

@@ -145,6 +145,8 @@ stop() {
 	done
 	WSS_HANG_AFTER=1 begin virDomainListGetStats:web2 "$n" balloon --output csv
 	running[n++]=$pid
+	begin virConnectGetHostname: name recommend
+	name_pid=$pid
 	begin virConnectListAllDomains: listing recommend
 	for ((i = 0; i < n; i++)); do
 		status=0
@@ -159,6 +161,11 @@ stop() {
 	cat listing.err
 	[ "$status" = 1 ]
 	grep -q 'timed out after 30.0 s while listing the domains' listing.err
+	status=0
+	wait "$name_pid" || status=$?
+	cat name.err
+	[ "$status" = 1 ]
+	grep -q "timed out after 30.0 s while asking libvirt for its host's name" name.err
 	[ $((SECONDS - began)) -lt 50 ]
 }
 
