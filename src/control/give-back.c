@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "control/tender.h"
+#include "control/controlled.h"
 #include "store/journal.h"
 
 /* Number of looks, a second apart, that a size which keeps changing is watched for. */
@@ -30,54 +30,54 @@ uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t origina
  * Returns the size to restore: the guest's original size plus memory plugged in since, less
  * the part of that held by its balloon.
  */
-static uint64_t due_bytes(const struct tender *tender)
+static uint64_t due_bytes(const struct controlled *controlled)
 {
-	const struct wss_guest *guest = tender->target->guest;
-	uint64_t original = tender->balloon.limits.original_bytes;
+	const struct wss_guest *guest = controlled->target->guest;
+	uint64_t original = controlled->balloon.limits.original_bytes;
 
-	if (guest->config.maximum_bytes > tender->maximum_bytes)
-		original += guest->config.maximum_bytes - tender->maximum_bytes;
-	return wss_give_back_due_bytes(guest, original, tender->actual_bytes);
+	if (guest->config.maximum_bytes > controlled->maximum_bytes)
+		original += guest->config.maximum_bytes - controlled->maximum_bytes;
+	return wss_give_back_due_bytes(guest, original, controlled->actual_bytes);
 }
 
 /* Closes the journal of a guest that has its memory back. */
-static int close_journal(struct tender *tender, uint64_t bytes, const char *reason,
+static int close_journal(struct controlled *controlled, uint64_t bytes, const char *reason,
 			 struct wss_error *err)
 {
-	struct wss_shared_history *shared = &tender->tending->history;
+	struct wss_shared_history *shared = &controlled->controller->history;
 	struct wss_error ignored = WSS_ERROR_INIT;
 	int r;
 
 	wss_shared_history_lock(shared, NULL);
-	wss_step_journal(tender, shared->history, bytes, reason, &ignored);
-	r = wss_journal_done(shared->history, tender->uuid, err);
+	wss_step_journal(controlled, shared->history, bytes, reason, &ignored);
+	r = wss_journal_done(shared->history, controlled->uuid, err);
 	wss_shared_history_unlock(shared);
 	/*
 	 * Retried at the next look, because an open journal entry would lead to another
 	 * restore.
 	 */
-	tender->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
+	controlled->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
 	return r;
 }
 
-int wss_give_back(struct tender *tender, const char *reason, struct wss_error *err)
+int wss_give_back(struct controlled *controlled, const char *reason, struct wss_error *err)
 {
-	struct wss_guest *guest = tender->target->guest;
-	uint64_t bytes = due_bytes(tender);
+	struct wss_guest *guest = controlled->target->guest;
+	uint64_t bytes = due_bytes(controlled);
 	const struct wss_control_move move = {guest->config.name, WSS_CONTROL_GAVE_BACK, bytes,
 					      reason, 0};
 
-	if (!tender->shrunk)
+	if (!controlled->shrunk)
 		return 0;
-	wss_mover_set(&tender->mover, tender->actual_bytes, bytes);
+	wss_mover_set(&controlled->mover, controlled->actual_bytes, bytes);
 	/*
 	 * The balloon comes before the journal: if the process dies in between, the journal
 	 * lists too much, not too little.
 	 */
 	if (guest->ops->set_balloon(guest, bytes, err) < 0)
 		return -1;
-	wss_tending_moved(tender->tending, &move);
-	return close_journal(tender, bytes, reason, err);
+	wss_controller_moved(controlled->controller, &move);
+	return close_journal(controlled, bytes, reason, err);
 }
 
 void wss_give_back_ask_size(struct wss_guest *guest, struct wss_balloon_view *view)
@@ -93,29 +93,30 @@ void wss_give_back_ask_size(struct wss_guest *guest, struct wss_balloon_view *vi
 		wss_debug("%s: %s", guest->config.name, err.text);
 }
 
-enum wss_moved_by wss_give_back_moved_by(struct tender *tender, struct wss_balloon_view *view)
+enum wss_moved_by wss_give_back_moved_by(struct controlled *controlled,
+					 struct wss_balloon_view *view)
 {
-	struct wss_guest *guest = tender->target->guest;
+	struct wss_guest *guest = controlled->target->guest;
 	bool autodeflate = guest->config.balloon_autodeflate;
-	const struct wss_mover before = tender->mover;
+	const struct wss_mover before = controlled->mover;
 	struct wss_error ignored = WSS_ERROR_INIT;
-	enum wss_moved_by by = wss_mover_judge(&tender->mover, view, autodeflate);
+	enum wss_moved_by by = wss_mover_judge(&controlled->mover, view, autodeflate);
 
 	if (by == WSS_MOVED_BY_US)
 		return by;
 	wss_give_back_ask_size(guest, view);
-	tender->actual_bytes = view->actual_bytes.value;
-	tender->mover = before;
-	by = wss_mover_judge(&tender->mover, view, autodeflate);
+	controlled->actual_bytes = view->actual_bytes.value;
+	controlled->mover = before;
+	by = wss_mover_judge(&controlled->mover, view, autodeflate);
 	if (by == WSS_MOVED_BY_US || guest->ops->refresh(guest, &ignored) < 0 ||
-	    guest->config.maximum_bytes == tender->mover_maximum_bytes)
+	    guest->config.maximum_bytes == controlled->mover_maximum_bytes)
 		return by;
 	/* Memory was plugged or unplugged, which moves the size as well. */
-	tender->mover = before;
-	wss_mover_shift(&tender->mover,
-			(int64_t)(guest->config.maximum_bytes - tender->mover_maximum_bytes));
-	tender->mover_maximum_bytes = guest->config.maximum_bytes;
-	return wss_mover_judge(&tender->mover, view, autodeflate);
+	controlled->mover = before;
+	wss_mover_shift(&controlled->mover, (int64_t)(guest->config.maximum_bytes -
+						      controlled->mover_maximum_bytes));
+	controlled->mover_maximum_bytes = guest->config.maximum_bytes;
+	return wss_mover_judge(&controlled->mover, view, autodeflate);
 }
 
 bool wss_give_back_is_empty(const struct wss_guest *guest, uint64_t actual_bytes)
@@ -123,88 +124,90 @@ bool wss_give_back_is_empty(const struct wss_guest *guest, uint64_t actual_bytes
 	return actual_bytes + WSS_MIB >= guest->config.maximum_bytes;
 }
 
-int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *view,
+int wss_give_back_yield(struct controlled *controlled, const struct wss_balloon_view *view,
 			struct wss_error *err)
 {
-	struct wss_guest *guest = tender->target->guest;
+	struct wss_guest *guest = controlled->target->guest;
 	struct wss_error why = WSS_ERROR_INIT;
 	char size[16];
 
-	wss_size_format(tender->actual_bytes, size, sizeof(size));
+	wss_size_format(controlled->actual_bytes, size, sizeof(size));
 	wss_error_set(&why, WSS_ERR_FAILED, "somebody else set its balloon (now %s): left alone", size);
-	if (tender->end || tending_is_ending(tender->tending))
-		wss_tending_progress(tender->tending, guest->config.name, why.text);
+	if (controlled->end || controller_is_ending(controlled->controller))
+		wss_controller_progress(controlled->controller, guest->config.name, why.text);
 	else
-		wss_tender_leave(tender, &why);
+		wss_controlled_leave(controlled, &why);
 	/* It must not go on to our size later, when nobody looks after it. */
-	if ((wss_mover_is_stopped(&tender->mover, view) || wss_give_back_is_empty(guest, tender->actual_bytes)) &&
-	    guest->ops->set_balloon(guest, tender->actual_bytes, err) < 0)
+	if ((wss_mover_is_stopped(&controlled->mover, view) ||
+	     wss_give_back_is_empty(guest, controlled->actual_bytes)) &&
+	    guest->ops->set_balloon(guest, controlled->actual_bytes, err) < 0)
 		return -1;
-	return close_journal(tender, tender->actual_bytes, "somebody else set its balloon", err);
+	return close_journal(controlled, controlled->actual_bytes,
+			     "somebody else set its balloon", err);
 }
 
 /* Gives everything back, unless somebody else has set the balloon since the last look. */
-static int give_back_or_yield(struct tender *tender, const char *reason,
+static int give_back_or_yield(struct controlled *controlled, const char *reason,
 			      struct wss_give_back_watch *watch, bool *ret_moving,
 			      struct wss_error *err)
 {
-	struct wss_guest *guest = tender->target->guest;
+	struct wss_guest *guest = controlled->target->guest;
 	struct wss_look look = {.limits = {0}};
 	enum wss_moved_by by = WSS_MOVED_BY_US;
 
 	*ret_moving = false;
-	if (wss_look_statistics(guest, &tender->reports, &look, err) == 0 &&
+	if (wss_look_statistics(guest, &controlled->reports, &look, err) == 0 &&
 	    look.view.actual_bytes.known) {
 		wss_give_back_ask_size(guest, &look.view);
-		tender->actual_bytes = look.view.actual_bytes.value;
-		by = wss_give_back_moved_by(tender, &look.view);
+		controlled->actual_bytes = look.view.actual_bytes.value;
+		by = wss_give_back_moved_by(controlled, &look.view);
 		*ret_moving = by == WSS_MOVED_BY_UNKNOWN ||
 			      (by == WSS_MOVED_BY_US &&
-			       !wss_give_back_is_calm(watch, tender->actual_bytes));
+			       !wss_give_back_is_calm(watch, controlled->actual_bytes));
 	}
 	wss_error_clear(err);
 	if (*ret_moving)
 		return wss_error_set(err, WSS_ERR_BUSY, "its balloon may be moving");
-	return by == WSS_MOVED_BY_OTHERS ? wss_give_back_yield(tender, &look.view, err)
-					 : wss_give_back(tender, reason, err);
+	return by == WSS_MOVED_BY_OTHERS ? wss_give_back_yield(controlled, &look.view, err)
+					 : wss_give_back(controlled, reason, err);
 }
 
-bool wss_give_back_has_ended(struct tender *tender)
+bool wss_give_back_has_ended(struct controlled *controlled)
 {
-	struct wss_guest *guest = tender->target->guest;
+	struct wss_guest *guest = controlled->target->guest;
 	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
 	bool unknown = guest->ops->refresh(guest, &err) < 0;
 
 	if (unknown ? err.code != WSS_ERR_GONE : guest->state != WSS_GUEST_SHUTOFF)
 		return false;
-	if (tender->shrunk && !guest->kept && (!unknown || guest->ended))
-		close_journal(tender, tender->balloon.limits.original_bytes,
+	if (controlled->shrunk && !guest->kept && (!unknown || guest->ended))
+		close_journal(controlled, controlled->balloon.limits.original_bytes,
 			      "the guest has ended", &ignored);
 	return true;
 }
 
-void wss_give_back_insist(struct tender *tender)
+void wss_give_back_insist(struct controlled *controlled)
 {
-	struct tending *tending = tender->tending;
-	const char *reason = tending_is_ending(tending) ? "stopped" : tender->end;
+	struct controller *controller = controlled->controller;
+	const char *reason = controller_is_ending(controller) ? "stopped" : controlled->end;
 	struct wss_give_back_watch watch = {0};
 
-	while (tender->shrunk) {
+	while (controlled->shrunk) {
 		struct wss_error err = WSS_ERROR_INIT;
 		bool moving;
 
-		if (give_back_or_yield(tender, reason, &watch, &moving, &err) == 0)
+		if (give_back_or_yield(controlled, reason, &watch, &moving, &err) == 0)
 			break;
-		tender->looked_ns = wss_clock_now_ns();
-		tender->away = wss_give_back_has_ended(tender);
+		controlled->looked_ns = wss_clock_now_ns();
+		controlled->away = wss_give_back_has_ended(controlled);
 		/* At the end of the controller, its main thread limits this wait. */
-		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
-		    (tending_is_ending(tending) && !moving)) {
-			if (!tender->away)
-				wss_tender_trouble(tender, &err);
+		if (!controlled->shrunk || err.code == WSS_ERR_CONNECT ||
+		    (controller_is_ending(controller) && !moving)) {
+			if (!controlled->away)
+				wss_controlled_trouble(controlled, &err);
 			break;
 		}
-		wss_debug("%s: %s", tender->name, err.text);
+		wss_debug("%s: %s", controlled->name, err.text);
 		wss_clock_sleep_until_ns(wss_clock_now_ns() + LOOK_NS);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include "../divert.h"
 #include "control/plan.h"
-#include "control/tender.h"
+#include "control/controlled.h"
 #include "control/watchdog.h"
 #include "service/config-advice.h"
 #include "store/db.h"
@@ -27,20 +27,20 @@ struct made_up;
 typedef void (*happening)(struct made_up *guest);
 
 static struct made_up {
-	struct tending tending;
-	struct tender tender;
+	struct controller controller;
+	struct controlled controlled;
 	happening at_look;
 	unsigned looks;
 	uint64_t now_ns;
 	uint64_t actual, maximum, rss; /* resident, 0: not known */
-	uint64_t qemu; /* memory of QEMU itself, which is resident as well */
-	unsigned attached; /* number of times that its QEMU was looked for */
-	bool is_here; /* its QEMU runs on this host */
-	uint64_t set, least; /* last and smallest size that the balloon was set to */
-	unsigned sets; /* how often it was set */
+	uint64_t qemu;		       /* memory of QEMU itself, which is resident as well */
+	unsigned attached;	       /* number of times that its QEMU was looked for */
+	bool is_here;		       /* its QEMU runs on this host */
+	uint64_t set, least;	       /* last and smallest size that the balloon was set to */
+	unsigned sets;		       /* how often it was set */
 	unsigned shrunk_looks;
 	bool autodeflate;
-	uint64_t used; /* that it cannot give up */
+	uint64_t used;	    /* that it cannot give up */
 	time_t said, set_s; /* when it reported; how far the time of day was set ahead */
 	enum wss_guest_state state;
 	bool kept, gone, ended, silent;
@@ -139,9 +139,8 @@ static time_t wall_seconds(void *unused)
 	return (time_t)(1700000000 + made_up.now_ns / WSS_NS_PER_S) + made_up.set_s;
 }
 
-static const struct wss_clock_source clock_source = { .now_ns = now_ns,
-						      .sleep_until_ns = sleep_until_ns,
-						      .wall_seconds = wall_seconds };
+static const struct wss_clock_source clock_source = {
+	.now_ns = now_ns, .sleep_until_ns = sleep_until_ns, .wall_seconds = wall_seconds};
 
 static int refresh(struct wss_guest *guest, struct wss_error *err)
 {
@@ -160,8 +159,9 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 {
 	(void)guest;
 	if (++made_up.looks > LOOKS_MAX)
-		made_up.tending.ending = true;
-	if (made_up.looks % REPORT_S == 1 && !made_up.silent && made_up.state == WSS_GUEST_RUNNING)
+		made_up.controller.ending = true;
+	if (made_up.looks % REPORT_S == 1 && !made_up.silent &&
+	    made_up.state == WSS_GUEST_RUNNING)
 		made_up.said = wss_clock_wall_seconds();
 	made_up.at_look(&made_up);
 	if (made_up.state == WSS_GUEST_SHUTOFF)
@@ -169,10 +169,10 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 	if (made_up.now_ns < memory.short_until_ns)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_stats = (struct wss_balloon_stats){
-		.actual_bytes = { true, made_up.actual },
-		.rss_bytes = { made_up.rss != 0, made_up.rss + made_up.qemu },
-		.usable_bytes = { true, made_up.actual - made_up.used },
-		.update_s = { true, (uint64_t)made_up.said },
+		.actual_bytes = {true, made_up.actual},
+		.rss_bytes = {made_up.rss != 0, made_up.rss + made_up.qemu},
+		.usable_bytes = {true, made_up.actual - made_up.used},
+		.update_s = {true, (uint64_t)made_up.said},
 	};
 	return 0;
 }
@@ -182,7 +182,7 @@ static int set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error
 	(void)guest;
 	if (made_up.state != WSS_GUEST_RUNNING) {
 		/*
-		 * Somebody starts the guest again while the tender keeps trying to give back.
+		 * Somebody starts the guest again while its thread keeps trying to give back.
 		 */
 		made_up.at_look(&made_up);
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot set the balloon");
@@ -255,7 +255,7 @@ static const char *source_uri(void *unused)
 	return "test:///made-up";
 }
 
-static const struct wss_guest_source source = { .open = open_guest, .uri = source_uri };
+static const struct wss_guest_source source = {.open = open_guest, .uri = source_uri};
 
 static void moved(const struct wss_control_move *move, void *unused)
 {
@@ -286,12 +286,15 @@ static void none_running(const char *unused, void *nor_this)
 	fail();
 }
 
-static const struct wss_control_events events = { moved, trouble, progress, none_running, NULL };
+static const struct wss_control_events events = {moved, trouble, progress, none_running, NULL};
 
 /* Others take the windows and store them in the history. */
 static const struct wss_balloon_options options = {
-	.advice = { .rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
-		  .span_ns = 86400 * WSS_NS_PER_S, .fault_ns = WSS_MISSRATE_FAULT_NS },
+	.advice = {.rule = {.percentile = 0.99,
+			    .headroom_percent = 20,
+			    .minimum_bytes = 256 * MIB},
+		   .span_ns = 86400 * WSS_NS_PER_S,
+		   .fault_ns = WSS_MISSRATE_FAULT_NS},
 	.period_ns = 3600 * WSS_NS_PER_S,
 	.pause_ns = 10 * WSS_NS_PER_S,
 };
@@ -305,35 +308,37 @@ static size_t unfinished(void)
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t n = 0;
 
-	assert_int_equal(wss_journal_unfinished(made_up.tending.journal.history, NULL, &open, &n, &err), 0);
+	assert_int_equal(wss_journal_unfinished(made_up.controller.journal.history, NULL,
+						&open, &n, &err),
+			 0);
 	return n;
 }
 
 static void add_window(time_t wall)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_sample sample = { .method = "mmu",
-				     .wall = wall,
-				     .requested_window_ns = WSS_NS_PER_S,
-				     .quality = WSS_QUALITY_OK,
-				     .window_ns = wss_amount_of(WSS_NS_PER_S),
-				     .granularity_bytes = wss_amount_of(4096),
-				     .wss_bytes = wss_amount_of(100 * MIB) };
+	struct wss_sample sample = {.method = "mmu",
+				    .wall = wall,
+				    .requested_window_ns = WSS_NS_PER_S,
+				    .quality = WSS_QUALITY_OK,
+				    .window_ns = wss_amount_of(WSS_NS_PER_S),
+				    .granularity_bytes = wss_amount_of(4096),
+				    .wss_bytes = wss_amount_of(100 * MIB)};
 
 	snprintf(sample.uuid, sizeof(sample.uuid), "%s", UUID_A);
 	snprintf(sample.domain, sizeof(sample.domain), "web1");
-	if (wss_history_add(made_up.tending.history.history, &sample, &err) < 0)
+	if (wss_history_add(made_up.controller.history.history, &sample, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
 /* Opens the pipe to a watchdog that only counts messages. */
-static void open_watchdog(struct tending *tending)
+static void open_watchdog(struct controller *controller)
 {
 	int fds[2];
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	made_up.watchdog = fds[0];
-	tending->watchdog = fds[1];
+	controller->watchdog = fds[1];
 }
 
 /* Returns the number of guests in its charge. */
@@ -348,49 +353,52 @@ static size_t charges(void)
 /* Tends a guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
 static void tend(happening at_look)
 {
-	const struct wss_domain_ref ref = { .name = "web1" };
-	const struct wss_host host = { .root = { .dirfd = -1 } };
-	struct tending *tending = &made_up.tending;
+	const struct wss_domain_ref ref = {.name = "web1"};
+	const struct wss_host host = {.root = {.dirfd = -1}};
+	struct controller *controller = &made_up.controller;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	made_up = (struct made_up){ .at_look = at_look,
-				    .now_ns = 1000 * WSS_NS_PER_S,
-				    .actual = GIB,
-				    .maximum = GIB,
-				    .used = 200 * MIB,
-				    .state = WSS_GUEST_RUNNING };
+	made_up = (struct made_up){.at_look = at_look,
+				   .now_ns = 1000 * WSS_NS_PER_S,
+				   .actual = GIB,
+				   .maximum = GIB,
+				   .used = 200 * MIB,
+				   .state = WSS_GUEST_RUNNING};
 	wss_clock_inject(&clock_source);
 	made_up.dir = make_tree();
 	make_path(made_up.path, "%s/history.db", made_up.dir);
-	wss_tending_init(tending, &options, &events);
-	tending->options.squeeze = squeezing;
-	tending->busy = tending->threads = 1;
-	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &tending->targets.hypervisor, &err), 0);
-	made_up.tender.target = wss_target_new(tending->targets.hypervisor, &ref, 0, NULL, &err);
-	assert_non_null(made_up.tender.target);
-	open_watchdog(tending);
-	assert_int_equal(wss_tending_open_history(tending, made_up.path, &err), 0);
-	wss_history_set_patience(tending->journal.history, 0);
+	wss_controller_init(controller, &options, &events);
+	controller->options.squeeze = squeezing;
+	controller->busy = controller->threads = 1;
+	assert_int_equal(wss_hypervisor_new(&host, &source, NULL,
+					    &controller->targets.hypervisor, &err),
+			 0);
+	made_up.controlled.target =
+		wss_target_new(controller->targets.hypervisor, &ref, 0, NULL, &err);
+	assert_non_null(made_up.controlled.target);
+	open_watchdog(controller);
+	assert_int_equal(wss_controller_open_history(controller, made_up.path, &err), 0);
+	wss_history_set_patience(controller->journal.history, 0);
 	for (time_t i = 12; i > 0; i--)
 		add_window(wss_clock_wall_seconds() - i);
-	made_up.tender.tending = tending;
-	made_up.tender.name = made_up.tender.target->name;
+	made_up.controlled.controller = controller;
+	made_up.controlled.name = made_up.controlled.target->name;
 	memory.made = memory.short_until_ns = 0;
 	memory.counting = true;
-	wss_tender_look(&made_up.tender);
+	wss_controlled_look(&made_up.controlled);
 	memory.counting = false;
 	wss_clock_inject(NULL);
 }
 
 static void clean_up(void)
 {
-	free(made_up.tender.squeeze);
-	wss_target_free(made_up.tender.target);
-	wss_hypervisor_unref(made_up.tending.targets.hypervisor);
-	wss_shared_history_close(&made_up.tending.history);
-	wss_shared_history_close(&made_up.tending.journal);
+	free(made_up.controlled.squeeze);
+	wss_target_free(made_up.controlled.target);
+	wss_hypervisor_unref(made_up.controller.targets.hypervisor);
+	wss_shared_history_close(&made_up.controller.history);
+	wss_shared_history_close(&made_up.controller.journal);
 	close(made_up.watchdog);
-	close(made_up.tending.watchdog);
+	close(made_up.controller.watchdog);
 	remove_tree(made_up.dir);
 }
 
@@ -415,14 +423,17 @@ static void on_squeezed(const struct wss_target *target, const struct wss_squeez
 }
 
 static const struct wss_control_squeeze squeeze_control = {
-	.options = { .step_percent = 20, .settle_s = 1, .interval_s = 1, .floor_bytes = 64 * MIB },
+	.options = {.step_percent = 20,
+		    .settle_s = 1,
+		    .interval_s = 1,
+		    .floor_bytes = 64 * MIB},
 	.done = on_squeezed,
 	.opaque = &squeezed,
 };
 
 static void squeeze(happening at_look)
 {
-	squeezed = (struct squeezed){ .times = 0 };
+	squeezed = (struct squeezed){.times = 0};
 	squeezing = &squeeze_control;
 	tend(at_look);
 	squeezing = NULL;
@@ -435,7 +446,7 @@ static bool is_shrunk(void)
 
 static void end_at_once(struct made_up *guest)
 {
-	guest->tending.ending = true;
+	guest->controller.ending = true;
 }
 
 static void nothing(struct made_up *guest)
@@ -509,7 +520,7 @@ static void test_growth_of_qemu(void **unused)
 	assert_int_equal(made_up.actual, GIB);
 	/* That is expensive, so it is done rarely. */
 	assert_in_range(made_up.attached, 2, 12);
-	assert_int_equal(made_up.tender.target->guest->process.proc.dirfd, -1);
+	assert_int_equal(made_up.controlled.target->guest->process.proc.dirfd, -1);
 	clean_up();
 }
 
@@ -525,7 +536,8 @@ static void test_no_gain(void **unused)
 {
 	(void)unused;
 	tend(keep_all);
-	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
+	assert_string_equal(made_up.why,
+			    "the host reclaims nothing from the guest: left alone");
 	assert_int_equal(made_up.attached, 2);
 	assert_int_equal(made_up.actual, GIB);
 	clean_up();
@@ -541,7 +553,8 @@ static void test_no_gain_elsewhere(void **unused)
 {
 	(void)unused;
 	tend(keep_all_elsewhere);
-	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
+	assert_string_equal(made_up.why,
+			    "the host reclaims nothing from the guest: left alone");
 	assert_int_equal(made_up.actual, GIB);
 	clean_up();
 }
@@ -550,7 +563,7 @@ static void shrink_and_end(struct made_up *guest)
 {
 	guest->happened += is_shrunk();
 	if (guest->happened > 3)
-		guest->tending.ending = true;
+		guest->controller.ending = true;
 }
 
 /*
@@ -573,11 +586,12 @@ static void test_out_of_memory(void **unused)
 		memory.fails = n;
 		tend(shrink_and_end);
 		memory.fails = 0;
-		assert_null(made_up.tender.end);
+		assert_null(made_up.controlled.end);
 		assert_true(made_up.happened > 3);
 		assert_int_equal(made_up.actual, GIB);
-		assert_true(unfinished() == 0 || (made_up.bad > 0 && made_up.tender.shrunk));
-		assert_int_equal(made_up.tending.busy, made_up.tender.shrunk ? 1 : 0);
+		assert_true(unfinished() == 0 ||
+			    (made_up.bad > 0 && made_up.controlled.shrunk));
+		assert_int_equal(made_up.controller.busy, made_up.controlled.shrunk ? 1 : 0);
 		clean_up();
 	}
 }
@@ -589,15 +603,15 @@ static void shrink_and_go_short(struct made_up *guest)
 	if (guest->happened == 3)
 		memory.short_until_ns = guest->now_ns + 5 * WSS_NS_PER_S;
 	if (guest->happened > 30)
-		guest->tending.ending = true;
+		guest->controller.ending = true;
 }
 
-/* The tender continues to look after it. */
+/* The controller continues to look after it. */
 static void test_short_of_memory_for_a_moment(void **unused)
 {
 	(void)unused;
 	tend(shrink_and_go_short);
-	assert_null(made_up.tender.end);
+	assert_null(made_up.controlled.end);
 	assert_true(made_up.happened > 30);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
@@ -621,7 +635,7 @@ static void test_short_of_memory_for_long(void **unused)
 	(void)unused;
 	tend(shrink_and_starve);
 	assert_in_range(made_up.happened, 3, 30);
-	assert_non_null(made_up.tender.end);
+	assert_non_null(made_up.controlled.end);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	assert_int_equal(made_up.bad, 1);
@@ -671,11 +685,12 @@ static void test_memory_that_is_unplugged(void **unused)
 	clean_up();
 }
 
-/* What somebody else does to a guest that is shrunk, and how long after that the controller ends. */
+/* What somebody else does to a guest that is shrunk, and how long after that the controller
+ * ends. */
 static struct {
-	uint64_t bytes; /* to which they set its balloon */
+	uint64_t bytes;	    /* to which they set its balloon */
 	unsigned end_looks; /* 0: it does not end */
-	unsigned later; /* looks after which they do so once more, by a GiB more */
+	unsigned later;	    /* looks after which they do so once more, by a GiB more */
 	bool autodeflate;
 } another;
 
@@ -696,26 +711,28 @@ static void set_by_another(struct made_up *guest)
 	if (another.later && guest->happened == another.later)
 		guest->actual += GIB;
 	/* It reports every 15 s. */
-	guest->tending.ending |= another.end_looks && guest->happened == another.end_looks;
+	guest->controller.ending |= another.end_looks && guest->happened == another.end_looks;
 }
 
 static void assert_others_won(uint64_t bytes)
 {
 	assert_int_equal(made_up.actual, bytes);
 	/* Where it stopped on the way to our size, that is withdrawn. */
-	assert_true(made_up.sets == sets_before || (made_up.sets == sets_before + 1 && made_up.set == bytes));
+	assert_true(made_up.sets == sets_before ||
+		    (made_up.sets == sets_before + 1 && made_up.set == bytes));
 	assert_int_equal(unfinished(), 0);
-	assert_int_equal(made_up.tending.busy, 0);
-	assert_false(made_up.tender.shrunk);
+	assert_int_equal(made_up.controller.busy, 0);
+	assert_false(made_up.controlled.shrunk);
 	assert_non_null(strstr(made_up.why, "somebody else set its balloon (now "));
 	assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 0);
 }
 
-/* Whoever sets the balloon, to whichever size, keeps it, however and whenever the controller ends. */
+/* Whoever sets the balloon, to whichever size, keeps it, however and whenever the controller
+ * ends. */
 static void test_somebody_else_sets_the_balloon(void **unused)
 {
-	static const uint64_t sizes[] = { 200 * MIB, 300 * MIB, 500 * MIB, 1000 * MIB, GIB, GIB + 512 * MIB,
-					  4 * GIB };
+	static const uint64_t sizes[] = {200 * MIB, 300 * MIB,	     500 * MIB, 1000 * MIB,
+					 GIB,	    GIB + 512 * MIB, 4 * GIB};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -744,7 +761,7 @@ static void set_a_little_more(struct made_up *guest)
 		sets_before = guest->sets;
 		guest->actual += another.bytes;
 	}
-	guest->tending.ending |= another.end_looks && guest->happened == another.end_looks;
+	guest->controller.ending |= another.end_looks && guest->happened == another.end_looks;
 }
 
 static void test_somebody_else_sets_it_a_little_higher(void **unused)
@@ -754,13 +771,15 @@ static void test_somebody_else_sets_it_a_little_higher(void **unused)
 		for (another.end_looks = 0; another.end_looks < 3; another.end_looks++) {
 			tend(set_a_little_more);
 			assert_others_won(made_up.actual);
-			assert_in_range(made_up.actual, 256 * MIB + another.bytes, 257 * MIB + another.bytes);
+			assert_in_range(made_up.actual, 256 * MIB + another.bytes,
+					257 * MIB + another.bytes);
 			clean_up();
 		}
 	}
 }
 
-/* A balloon that is empty, as without its driver, must not be filled later to the size that we set. */
+/* A balloon that is empty, as without its driver, must not be filled later to the size that we
+ * set. */
 static void test_an_empty_balloon_stays_empty(void **unused)
 {
 	(void)unused;
@@ -790,7 +809,7 @@ static void test_somebody_else_sets_the_balloon_twice(void **unused)
 
 static void test_squeeze_and_somebody_else(void **unused)
 {
-	static const uint64_t sizes[] = { 300 * MIB, 900 * MIB, GIB + 512 * MIB };
+	static const uint64_t sizes[] = {300 * MIB, 900 * MIB, GIB + 512 * MIB};
 
 	(void)unused;
 	another.autodeflate = false;
@@ -815,7 +834,7 @@ static void follow_slowly(struct made_up *guest)
 	now = guest->actual < now ? now - (now - guest->actual + 2) / 3 : guest->actual;
 	guest->rss = 0;
 	guest->actual = now;
-	guest->tending.ending = another.end_looks && guest->looks == another.end_looks;
+	guest->controller.ending = another.end_looks && guest->looks == another.end_looks;
 }
 
 /* Sizes between the old one and ours are nobody's will, whenever the controller ends. */
@@ -844,7 +863,7 @@ static void reset(struct made_up *guest)
 		guest->actual = 4 * GIB - guest->happened * 256 * MIB;
 	else if (!guest->moves[WSS_CONTROL_GAVE_BACK])
 		guest->actual = guest->set;
-	guest->tending.ending |= guest->happened == another.end_looks;
+	guest->controller.ending |= guest->happened == another.end_looks;
 }
 
 /* That is nobody's will either: the guest gets what it had, not what it seemed to have. */
@@ -871,7 +890,7 @@ static void take_back(struct made_up *guest)
 		return;
 	guest->actual += ++guest->happened < 10 ? 8 * MIB : 0;
 	guest->used = guest->actual - 4 * MIB;
-	guest->tending.ending |= guest->happened == another.end_looks;
+	guest->controller.ending |= guest->happened == another.end_looks;
 }
 
 static void test_autodeflate(void **unused)
@@ -893,7 +912,7 @@ static void save_and_start(struct made_up *guest)
 		return;
 	guest->state = ++guest->happened < 10 ? WSS_GUEST_SHUTOFF : WSS_GUEST_RUNNING;
 	guest->kept = guest->state == WSS_GUEST_SHUTOFF;
-	guest->was_away |= guest->tender.away;
+	guest->was_away |= guest->controlled.away;
 }
 
 static void test_saved_and_started_again(void **unused)
@@ -903,7 +922,7 @@ static void test_saved_and_started_again(void **unused)
 	assert_true(made_up.was_away);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
-	assert_false(made_up.tender.shrunk);
+	assert_false(made_up.controlled.shrunk);
 	assert_int_equal(made_up.bad, 1);
 	assert_non_null(strstr(made_up.why, "stays shrunk where it resumes"));
 	clean_up();
@@ -915,7 +934,7 @@ static void save_and_end(struct made_up *guest)
 		return;
 	guest->state = WSS_GUEST_SHUTOFF;
 	guest->kept = true;
-	guest->tending.ending = ++guest->happened >= 10;
+	guest->controller.ending = ++guest->happened >= 10;
 }
 
 /* At the end of the controller the watchdog takes over the guest. */
@@ -925,8 +944,8 @@ static void test_saved_at_the_end(void **unused)
 	tend(save_and_end);
 	assert_true(made_up.happened >= 10);
 	assert_int_equal(unfinished(), 1);
-	assert_true(made_up.tender.shrunk);
-	assert_int_equal(made_up.tending.busy, 1);
+	assert_true(made_up.controlled.shrunk);
+	assert_int_equal(made_up.controller.busy, 1);
 	clean_up();
 }
 
@@ -944,10 +963,11 @@ static void vanish(struct made_up *guest)
 		return;
 	guest->gone = ++guest->happened < 10 || another.end_looks;
 	guest->state = guest->gone ? WSS_GUEST_SHUTOFF : WSS_GUEST_RUNNING;
-	guest->tending.ending |= another.end_looks && guest->happened >= another.end_looks;
+	guest->controller.ending |= another.end_looks && guest->happened >= another.end_looks;
 }
 
-/* It gets its memory back once it is there again, from this tender or from a later restore. */
+/* It gets its memory back once it is there again, from this controller or from a later
+ * restore. */
 static void test_vanished(void **unused)
 {
 	(void)unused;
@@ -960,7 +980,7 @@ static void test_vanished(void **unused)
 	tend(vanish);
 	assert_true(made_up.gone);
 	assert_int_equal(unfinished(), 1);
-	assert_true(made_up.tender.shrunk);
+	assert_true(made_up.controlled.shrunk);
 	clean_up();
 }
 
@@ -1001,7 +1021,7 @@ static void keep_history_busy(struct made_up *guest)
 		assert_int_equal(guest->set, 0);
 		wss_history_close(other);
 	}
-	guest->tending.ending = is_shrunk();
+	guest->controller.ending = is_shrunk();
 }
 
 /* The watchdog remembers each UUID, so steps that are put off must not repeat it. */
@@ -1079,13 +1099,14 @@ static void test_paused_and_resumed(void **unused)
 /* Whether the window is current, as in a dry run. */
 static bool is_current(void)
 {
-	const struct wss_policy policy = { .opt_out = false };
+	const struct wss_policy policy = {.opt_out = false};
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_look look = { .limits = { 0 } };
+	struct wss_look look = {.limits = {0}};
 	struct wss_need need;
 
-	assert_int_equal(wss_need_read(&options.advice, made_up.tending.history.history, UUID_A,
-				       &policy, &need, &err), 0);
+	assert_int_equal(wss_need_read(&options.advice, made_up.controller.history.history,
+				       UUID_A, &policy, &need, &err),
+			 0);
 	wss_look_join(&need, &look);
 	return look.facts.current;
 }
@@ -1107,7 +1128,8 @@ static void test_age_of_the_newest_window(void **unused)
 
 static struct wss_balloon_stats said;
 
-static int say(struct wss_guest *guest, struct wss_balloon_stats *ret_stats, struct wss_error *err)
+static int say(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+	       struct wss_error *err)
 {
 	(void)guest;
 	(void)err;
@@ -1117,20 +1139,20 @@ static int say(struct wss_guest *guest, struct wss_balloon_stats *ret_stats, str
 
 static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 {
-	static const struct wss_guest_ops talks = { .balloon_stats = say };
-	struct wss_guest guest = { .ops = &talks,
-				   .state = WSS_GUEST_RUNNING,
-				   .config = { .initial_bytes = GIB,
-					       .balloon_autodeflate = autodeflate } };
+	static const struct wss_guest_ops talks = {.balloon_stats = say};
+	struct wss_guest guest = {
+		.ops = &talks,
+		.state = WSS_GUEST_RUNNING,
+		.config = {.initial_bytes = GIB, .balloon_autodeflate = autodeflate}};
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_reports reports = { 0 };
-	struct wss_look look = { .facts = { 0 } };
+	struct wss_reports reports = {0};
+	struct wss_look look = {.facts = {0}};
 
 	said = (struct wss_balloon_stats){
-		.actual_bytes = { true, actual },
-		.usable_bytes = { true, 300 * MIB },
-		.managed_bytes = { true, managed },
-		.update_s = { true, (uint64_t)wss_clock_wall_seconds() },
+		.actual_bytes = {true, actual},
+		.usable_bytes = {true, 300 * MIB},
+		.managed_bytes = {true, managed},
+		.update_s = {true, (uint64_t)wss_clock_wall_seconds()},
 	};
 	assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err), 0);
 	assert_true(look.facts.statistics);
@@ -1140,24 +1162,26 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 /* A guest's clock may show anything; an impossible time is not a report. */
 static void test_times_that_cannot_be(void **unused)
 {
-	static const uint64_t forged[] = { UINT64_MAX, 1ULL << 63, INT64_MAX, (1ULL << 63) + 5, 1ULL << 40 };
-	static const struct wss_guest_ops talks = { .balloon_stats = say };
-	struct wss_guest guest = { .ops = &talks, .state = WSS_GUEST_RUNNING };
+	static const uint64_t forged[] = {UINT64_MAX, 1ULL << 63, INT64_MAX, (1ULL << 63) + 5,
+					  1ULL << 40};
+	static const struct wss_guest_ops talks = {.balloon_stats = say};
+	struct wss_guest guest = {.ops = &talks, .state = WSS_GUEST_RUNNING};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
-		struct wss_reports reports = { 0 };
-		struct wss_look look = { .facts = { 0 } };
+		struct wss_reports reports = {0};
+		struct wss_look look = {.facts = {0}};
 
 		said = (struct wss_balloon_stats){
-			.actual_bytes = { true, GIB },
-			.usable_bytes = { true, 300 * MIB },
-			.update_s = { true, forged[i] },
+			.actual_bytes = {true, GIB},
+			.usable_bytes = {true, 300 * MIB},
+			.update_s = {true, forged[i]},
 		};
 		/* By the second look it is no longer new. */
 		for (int k = 0; k < 2; k++) {
-			assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err), 0);
+			assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err),
+					 0);
 			assert_false(look.facts.statistics);
 			assert_true(look.view.actual_bytes.known);
 		}
@@ -1167,12 +1191,13 @@ static void test_times_that_cannot_be(void **unused)
 /* Whether the gain of free page reporting, which rests on a report of that age, is given. */
 static bool gain_is_given(uint64_t period_s, int64_t age_s)
 {
-	const struct wss_domxml config = { .has_balloon = true, .balloon_statistics = period_s != 0,
-					   .balloon_period_s = period_s };
+	const struct wss_domxml config = {.has_balloon = true,
+					  .balloon_statistics = period_s != 0,
+					  .balloon_period_s = period_s};
 	const struct wss_balloon_stats stats = {
-		.rss_bytes = { true, GIB },
-		.free_bytes = { true, 300 * MIB },
-		.update_s = { true, (uint64_t)(wss_clock_wall_seconds() - age_s) },
+		.rss_bytes = {true, GIB},
+		.free_bytes = {true, 300 * MIB},
+		.update_s = {true, (uint64_t)(wss_clock_wall_seconds() - age_s)},
 	};
 	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
 	struct wss_config_facts facts = wss_config_facts_of(&config, &stats);
@@ -1192,7 +1217,8 @@ static bool gain_is_given(uint64_t period_s, int64_t age_s)
 	return false;
 }
 
-/* What a guest said once, when it booted, is not its state for ever; nor what it will have said. */
+/* What a guest said once, when it booted, is not its state for ever; nor what it will have
+ * said. */
 static void test_age_of_reports(void **unused)
 {
 	(void)unused;
@@ -1226,7 +1252,8 @@ static void test_what_a_kernel_keeps(void **unused)
 }
 
 /* A reason that is wider would make the table of a dry run wider than 80 columns. */
-static void assert_reason_fits(struct wss_look *look, enum wss_plan_action action, const char *part)
+static void assert_reason_fits(struct wss_look *look, enum wss_plan_action action,
+			       const char *part)
 {
 	struct wss_plan plan;
 
@@ -1239,11 +1266,13 @@ static void assert_reason_fits(struct wss_look *look, enum wss_plan_action actio
 
 static void assert_hazard(const struct wss_domxml *config, const char *part)
 {
-	static const struct wss_guest_ops talks = { .balloon_stats = say, .set_balloon = set_balloon };
-	const struct wss_policy policy = { .opt_out = false };
-	struct wss_guest guest = { .ops = &talks, .state = WSS_GUEST_RUNNING, .config = *config };
+	static const struct wss_guest_ops talks = {.balloon_stats = say,
+						   .set_balloon = set_balloon};
+	const struct wss_policy policy = {.opt_out = false};
+	struct wss_guest guest = {
+		.ops = &talks, .state = WSS_GUEST_RUNNING, .config = *config};
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_reports reports = { 0 };
+	struct wss_reports reports = {0};
 	struct wss_look look;
 
 	guest.config.has_balloon = true;
@@ -1254,16 +1283,20 @@ static void assert_hazard(const struct wss_domxml *config, const char *part)
 static void test_reasons_fit(void **unused)
 {
 	struct wss_look look = {
-		.facts = { .running = true, .has_device = true, .answers = true, .statistics = true },
-		.limits = { .needed_bytes = 512 * MIB, .headroom_percent = 20 },
-		.view = { .actual_bytes = { true, GIB }, .rss_bytes = { true, GIB } } };
+		.facts = {.running = true,
+			  .has_device = true,
+			  .answers = true,
+			  .statistics = true},
+		.limits = {.needed_bytes = 512 * MIB, .headroom_percent = 20},
+		.view = {.actual_bytes = {true, GIB}, .rss_bytes = {true, GIB}}};
 
 	(void)unused;
-	assert_hazard(&(struct wss_domxml){ .hostdevs = 1 }, "host device");
-	assert_hazard(&(struct wss_domxml){ .launch_security = "sev" }, "encrypted");
-	assert_hazard(&(struct wss_domxml){ .launch_security = "?", .security_unseen = true }, "may be encrypted");
-	assert_hazard(&(struct wss_domxml){ .locked = true }, "locked");
-	assert_hazard(&(struct wss_domxml){ .hugepages = true }, "huge pages");
+	assert_hazard(&(struct wss_domxml){.hostdevs = 1}, "host device");
+	assert_hazard(&(struct wss_domxml){.launch_security = "sev"}, "encrypted");
+	assert_hazard(&(struct wss_domxml){.launch_security = "?", .security_unseen = true},
+		      "may be encrypted");
+	assert_hazard(&(struct wss_domxml){.locked = true}, "locked");
+	assert_hazard(&(struct wss_domxml){.hugepages = true}, "huge pages");
 	assert_reason_fits(&look, WSS_PLAN_REFUSED, "too early: 0 of 10 windows");
 	look.facts.confidence = WSS_CONFIDENCE_HIGH;
 	look.view.wss_age_s = 400 * 86400;
@@ -1271,9 +1304,11 @@ static void test_reasons_fit(void **unused)
 	look.facts.current = true;
 	for (int i = 0; i < WSS_SIZING_REASONS; i++) {
 		look.reason = i;
-		assert_reason_fits(&look, WSS_PLAN_SHRINK, wss_sizing_reason_name(look.reason));
+		assert_reason_fits(&look, WSS_PLAN_SHRINK,
+				   wss_sizing_reason_name(look.reason));
 	}
-	/* What limits it is named, in turn: the newest window, the guest's own report, the minimum. */
+	/* What limits it is named, in turn: the newest window, the guest's own report, the
+	 * minimum. */
 	look.view.wss_bytes = wss_amount_of(500 * MIB);
 	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: newest window");
 	look.view.usable_bytes = wss_amount_of(GIB - 600 * MIB);
@@ -1294,7 +1329,8 @@ static int tell_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_e
 	(void)guest;
 	asked++;
 	*ret_bytes = 0;
-	return silent_disks ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "a job is under way") : 0;
+	return silent_disks ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "a job is under way")
+			    : 0;
 }
 
 /*
@@ -1303,16 +1339,16 @@ static int tell_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_e
  */
 static void test_disks_are_asked_now_and_then(void **unused)
 {
-	static const struct wss_guest_ops talks = { .disk_reads = tell_reads }, mute = { 0 };
-	struct wss_guest guest = { .ops = &talks };
-	struct wss_reports reports = { 0 };
+	static const struct wss_guest_ops talks = {.disk_reads = tell_reads}, mute = {0};
+	struct wss_guest guest = {.ops = &talks};
+	struct wss_reports reports = {0};
 	unsigned known = 0;
 
 	(void)unused;
 	made_up.now_ns = 1000 * WSS_NS_PER_S;
 	wss_clock_inject(&clock_source);
 	for (unsigned i = 0; i < 31; i++) {
-		struct wss_look look = { .view = { .usable_bytes = { i != 0, 0 } } };
+		struct wss_look look = {.view = {.usable_bytes = {i != 0, 0}}};
 
 		silent_disks = i == 11;
 		guest.ops = i == 30 ? &mute : &talks;
@@ -1340,7 +1376,7 @@ static void test_squeeze(void **unused)
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	assert_int_equal(charges(), 1);
-	assert_int_equal(made_up.tending.busy, 0);
+	assert_int_equal(made_up.controller.busy, 0);
 	clean_up();
 }
 
@@ -1352,15 +1388,16 @@ static void note_attached(struct made_up *guest)
 	attached_at_first = guest->looks == 2 ? guest->attached : attached_at_first;
 }
 
-/* The pressure of this host means nothing to a guest on another one, which is found out once. */
+/* The pressure of this host means nothing to a guest on another one, which is found out once.
+ */
 static void test_squeeze_finds_its_host(void **unused)
 {
 	(void)unused;
 	squeeze(nothing);
-	assert_false(made_up.tender.is_here);
+	assert_false(made_up.controlled.is_here);
 	clean_up();
 	squeeze(note_attached);
-	assert_true(made_up.tender.is_here);
+	assert_true(made_up.controlled.is_here);
 	assert_int_equal(made_up.attached, attached_at_first);
 	assert_int_equal(squeezed.times, 1);
 	clean_up();
@@ -1392,7 +1429,7 @@ static void test_squeeze_out_of_memory(void **unused)
 		squeeze(nothing);
 		memory.fails = 0;
 		assert_int_equal(made_up.actual, GIB);
-		assert_true(unfinished() == 0 || made_up.tender.shrunk);
+		assert_true(unfinished() == 0 || made_up.controlled.shrunk);
 		assert_int_equal(squeezed.times + made_up.bad, 1);
 		clean_up();
 	}
