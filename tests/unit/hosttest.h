@@ -249,6 +249,22 @@ static inline void assert_file_holds(const char *name, const char *text)
 	assert_string_equal(data, text);
 }
 
+/* The real clock, for a struct wss_clock_source that invents only a part of it. */
+static inline uint64_t real_now_ns(void *unused)
+{
+	struct timespec now;
+
+	(void)unused;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static inline void real_sleep_until_ns(void *unused, uint64_t when_ns)
+{
+	while (real_now_ns(unused) < when_ns)
+		usleep(1000);
+}
+
 /* Runs fn in a child, because its effects cannot be undone. Returns 0 if it succeeds. */
 static inline int in_child(int (*fn)(void))
 {

@@ -30,24 +30,8 @@ static time_t invented_wall(void *unused)
 	return present;
 }
 
-static uint64_t real_now(void *unused)
-{
-	struct timespec now;
-
-	(void)unused;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-static void real_sleep(void *unused, uint64_t when_ns)
-{
-	(void)unused;
-	while (real_now(NULL) < when_ns)
-		usleep(1000);
-}
-
 static const struct wss_clock_source clock_source = {
-	.now_ns = real_now, .sleep_until_ns = real_sleep, .wall_seconds = invented_wall,
+	.now_ns = real_now_ns, .sleep_until_ns = real_sleep_until_ns, .wall_seconds = invented_wall,
 };
 
 static int set_up(void **unused)

@@ -294,11 +294,7 @@ static uint64_t shift_ns;
 
 static uint64_t shifted_now_ns(void *unused)
 {
-	struct timespec ts;
-
-	(void)unused;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * WSS_NS_PER_S + (uint64_t)ts.tv_nsec + shift_ns;
+	return real_now_ns(unused) + shift_ns;
 }
 
 static void test_stopped_it_is_not_waited_for(void **unused)

@@ -475,11 +475,7 @@ static void test_stop(void **unused)
 
 static uint64_t ahead_now_ns(void *unused)
 {
-	struct timespec now;
-
-	(void)unused;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec + ahead_ns;
+	return real_now_ns(unused) + ahead_ns;
 }
 
 static void step_of_20_s(struct wss_target *target)

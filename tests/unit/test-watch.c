@@ -1006,23 +1006,6 @@ static void test_a_reboot_ends_ages(void **unused)
 
 static atomic_int years;
 
-static uint64_t real_now_ns(void *unused)
-{
-	struct timespec now;
-
-	(void)unused;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-static void real_sleep(void *unused, uint64_t when_ns)
-{
-	uint64_t now_ns = real_now_ns(unused);
-
-	if (when_ns > now_ns)
-		usleep((useconds_t)((when_ns - now_ns) / 1000));
-}
-
 static time_t stepped_wall_seconds(void *unused)
 {
 	(void)unused;
@@ -1034,7 +1017,7 @@ static void test_clock_steps(void **unused)
 {
 	static const struct wss_clock_source stepped = {
 		.now_ns = real_now_ns,
-		.sleep_until_ns = real_sleep,
+		.sleep_until_ns = real_sleep_until_ns,
 		.wall_seconds = stepped_wall_seconds,
 	};
 	char *tree = make_tree();
