@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A VM that needs neither KVM nor BPF: linked with virt-wss's own objects it makes a virt-wss whose
- * recorder works on a fake guest. Each window maps 320 pages, half of them writable, 128 pages further
+ * recorder works on a fake guest of 16 MiB (tests/qmp/). Each window maps 320 pages, half of them writable, 128 pages further
  * on than the window before. Prints "window" on standard output as each one begins; everything before
  * that must then be in the file.
  */
@@ -11,12 +11,14 @@
 #include <stdlib.h>
 
 #include "kvm/vm.h"
+#include "qmp/fake-qmp.h"
 
 #define WORD_PAGES 64
 #define WORDS_TOUCHED 5
 #define WORDS_SHIFT 2
-#define FIRST_WORD 8 /* after the VGA window */
-#define WORDS_MOVED 2048
+#define FIRST_WORD 8
+#define WORDS_MOVED 48
+#define RAM_PAGES 4096
 
 void (*fake_recorder_window)(void);
 
@@ -47,12 +49,16 @@ static int fake_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *er
 	return *ret_vm ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-/* Called right before each window. The machine type says where the guest's RAM is. */
+/* Called right before each window. */
 static int fake_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots, struct wss_error *err)
 {
-	(void)err;
+	struct wss_kvm_slot_record *ram = malloc(sizeof(*ram));
+
+	if (!ram)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ram = (struct wss_kvm_slot_record){ .n_pages = RAM_PAGES, .host_address = FAKE_RAM_ADDRESS };
+	*ret_slots = (struct wss_kvm_slots){ .n_slots = 1, .slots = ram };
 	((struct wss_kvm_vm *)vm)->windows++;
-	*ret_slots = (struct wss_kvm_slots){ .n_slots = 0 };
 	if (fake_recorder_window) {
 		fake_recorder_window();
 	} else {

@@ -154,7 +154,7 @@ static void *map_ram(size_t bytes, bool anonymous)
 	char *reserved;
 	int fd = -1;
 
-	reserved = mmap(NULL, bytes + PAGE_BYTES, PROT_NONE,
+	reserved = mmap((void *)FAKE_RAM_ADDRESS, bytes + PAGE_BYTES, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (reserved == MAP_FAILED)
 		return NULL;

@@ -60,6 +60,12 @@ char *fake_default_greeting(const struct fake_guest *guest);
  */
 char *fake_default_reply(const struct fake_guest *guest, const char *command);
 
+/*
+ * Where the guest's RAM is, unless something else is there already: an address that no sanitizer keeps for
+ * itself, for programs that invent the guest's KVM.
+ */
+#define FAKE_RAM_ADDRESS 0x7ec000000000UL
+
 /* Maps the guest's RAM, fills it and starts the thread that keeps touching its front part. */
 void fake_ram_start(const struct fake_guest *guest);
 
