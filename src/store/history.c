@@ -278,6 +278,20 @@ static int add_to_summary(struct wss_history *history, int64_t series, int level
 	return r;
 }
 
+/* An hour with a size beyond WSS_BYTES_MAX would be taken for damaged, and the guest's history with it. */
+static bool sample_is_possible(const struct wss_sample *sample)
+{
+	const struct wss_amount sizes[] = { sample->wss_bytes, sample->low_bytes, sample->high_bytes };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (sizes[i].known && sizes[i].value > WSS_BYTES_MAX)
+			return false;
+	for (size_t i = 0; i < sample->n_curve; i++)
+		if (sample->curve[i].bytes > WSS_BYTES_MAX)
+			return false;
+	return true;
+}
+
 /* Within a transaction. All but the first sample of a series find it there. */
 static int add_sample(struct wss_history *history, const struct wss_sample *sample,
 		      struct wss_error *err)
@@ -285,6 +299,9 @@ static int add_sample(struct wss_history *history, const struct wss_sample *samp
 	int64_t guest = 0, series = 0;
 	int r = 0;
 
+	if (!sample_is_possible(sample))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "not stored: the working set is larger than any guest's memory");
 	if (!find_series(history, sample, &series)) {
 		r = store_guest(history, sample, &guest, err);
 		if (r == 0)
@@ -323,8 +340,8 @@ static int run_simple(struct wss_history *history, enum wss_db_statement which, 
 }
 
 /*
- * Within a transaction. 1: added; 0 with err: what the history has of this guest is damaged, and the sample left no
- * trace; -1: nothing can be added.
+ * Within a transaction. 1: added; 0 with err: what the history has of this guest is damaged, or the sample cannot be
+ * true, and it left no trace; -1: nothing can be added.
  */
 static int try_sample(struct wss_history *history, const struct wss_sample *sample, struct wss_error *err)
 {

@@ -84,8 +84,8 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 		    struct wss_error *err);
 
 /*
- * Adds n of them in one transaction. One that cannot be added, because what the history has of its guest is damaged,
- * is left out: 0 with *ret_added < n, and err says why of the last one. -1: none was added, and it may be tried again.
+ * Adds n of them in one transaction. One that cannot be added, because what the history has of its guest is damaged
+ * or its size is larger than WSS_BYTES_MAX, is left out: 0 with *ret_added < n, and err says why of the last one. -1: none was added, and it may be tried again.
  */
 int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
 			size_t *ret_added, struct wss_error *err);

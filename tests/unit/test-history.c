@@ -759,6 +759,35 @@ static void test_figures_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
+/* A size larger than any guest's memory is not stored: the hours of the guest could no longer be read. */
+static void test_sizes_that_cannot_be(void **unused)
+{
+	struct wss_sample all = sample_of(UUID_A, 1ULL << 61, NOW), at_end = sample_of(UUID_A, MIB, NOW),
+			  within = at_end, degraded = at_end;
+	const struct wss_sample *const forged[] = {&all, &at_end, &within, &degraded};
+	const struct wss_sample both[] = {all, sample_of(UUID_B, MIB, NOW)};
+	size_t added = 0;
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	at_end.wss_bytes.value = WSS_BYTES_MAX + 1;
+	within.curve[0].bytes = WSS_BYTES_MAX + 1;
+	degraded.quality = WSS_QUALITY_DEGRADED;
+	degraded.low_bytes.value = UINT64_MAX;
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		assert_int_equal(wss_history_add(history, forged[i], &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "larger than any guest");
+		wss_error_clear(&err);
+		fill(history, UUID_A, 1, NOW + 1, 1);
+		assert_int_equal(count_since(history, UUID_A, 0), i + 1);
+	}
+	assert_int_equal(wss_history_add_all(history, both, 2, &added, NULL), 0);
+	assert_int_equal(added, 1);
+	assert_int_equal(count_since(history, UUID_B, 0), 1);
+	wss_history_close(history);
+}
+
 /* Sizing takes longer with more windows; a number with which it would never end is refused. */
 static void test_windows_that_cannot_be(void **unused)
 {
@@ -1810,6 +1839,7 @@ int main(void)
 		TEST(test_versions),
 		TEST(test_windows_that_cannot_be),
 		TEST(test_figures_that_cannot_be),
+		TEST(test_sizes_that_cannot_be),
 		TEST(test_times_that_cannot_be),
 		TEST(test_hours_that_cannot_be),
 		TEST(test_tables_of_others),
