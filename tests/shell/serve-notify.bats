@@ -45,6 +45,12 @@ more_than() { # NUMBER LINE
 	[ "$(count "$2")" -gt "$1" ]
 }
 
+was_down() { # METRIC
+	local child
+	child=$(pgrep -P "$pid") && kill -KILL "$child"
+	grep -qx "$1 0" metrics.prom
+}
+
 # Killed again and again it is started after growing pauses.
 @test "it tells why HTTP is not served, and the textfile has it, too" {
 	local metric='virt_wss_http_up'
@@ -56,8 +62,9 @@ more_than() { # NUMBER LINE
 		wait_until 30 eval '! pgrep -P "$pid"'
 	done
 	wait_until 30 told 'STATUS=1 guest, [01] measured, 0 refused; HTTP does not run: its process ended \(signal 9\)'
-	wait_until 30 grep -qx "$metric 0" metrics.prom
-	wait_until 60 grep -qx "$metric 1" metrics.prom
+	# The file is written now and then: it dies again until its absence was written.
+	wait_until 60 was_down "$metric"
+	wait_until 120 grep -qx "$metric 1" metrics.prom
 	[ "$(awk '$1 == "virt_wss_http_starts_total" { print ($2 >= 5) }' metrics.prom)" = 1 ]
 	wait_until 30 eval 'tail -n 1 told | grep -qxE "STATUS=1 guest, [01] measured, 0 refused"'
 }

@@ -643,6 +643,7 @@ static void test_locked_memory_cannot_be_reclaimed(void **unused)
 	(void)unused;
 	invent_guests(1);
 	guests[0].locked = true;
+	guests[0].hang = HANG_OPEN;
 	add_hours(guests[0].uuid, 100, 500);
 	watch_begin();
 	advisor_begin();
@@ -653,6 +654,7 @@ static void test_locked_memory_cannot_be_reclaimed(void **unused)
 	count_series(WSS_METRICS_FULL, "virt_wss_reclaimable_bytes{", &found);
 	assert_false(found || page_has(wss_guests_page_write, "reclaimable_bytes") ||
 		     page_has(wss_host_page_write, "\"reclaimable\""));
+	guests[0].hang = HANG_NOWHERE;
 	STEP_UNTIL(wss_watch_guest(watch, 0)->windows == 1);
 	assert_int_equal(value_of("virt_wss_reclaimable_bytes"), 0);
 	assert_true(page_has(wss_guests_page_write, why) &&

@@ -335,7 +335,7 @@ static void test_no_socket(void **unused)
 	(void)unused;
 	assert_int_equal(asks("/nonexistent/socket", 1000, 0, "/nonexistent/socket: cannot connect"),
 			 WSS_ERR_GONE);
-	assert_int_equal(asks("/dev/null", 1000, 0, "refused"), WSS_ERR_GONE);
+	assert_int_equal(asks("/dev/null", 1000, 0, "not a UNIX socket"), WSS_ERR_CONNECT);
 	assert_int_equal(asks("", 1000, 0, "empty"), WSS_ERR_USAGE);
 	/* A file of a service that is gone. */
 	fake_start(&fake);

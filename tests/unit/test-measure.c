@@ -8,7 +8,7 @@
 
 #define MAX 64
 
-static const struct wss_host host = { .root = { .dirfd = -1 } };
+static const struct wss_host host = { .root = { .dirfd = -1 }, .page_bytes = 4096, .huge_page_bytes = 2 * WSS_MIB };
 static struct wss_hypervisor *hypervisor;
 static struct fake *fakes[2];
 static struct wss_target *targets[3];
