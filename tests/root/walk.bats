@@ -80,7 +80,7 @@ climbs() { # CALLS
 	[ -z "$output" ]
 	climbs "$BATS_TEST_TMPDIR/calls" >"$BATS_TEST_TMPDIR/climbs"
 	# A thread begins in base/, and so does each piece of work of a worker. The main thread reports to the front end through the round's events.
-	run grep -vE '^[^ ]+ (thread_run|crew_work) src/base |^main (round_tell|entry)_[a-z]+ src/service sample_on_[a-z]+ src/cmd ' \
+	run grep -vE '^[^ ]+ (thread_run|crew_work) src/base |^main (round_(tell_[a-z]+|remove)|entry_[a-z]+) src/service sample_on_[a-z]+ src/cmd ' \
 		"$BATS_TEST_TMPDIR/climbs"
 	echo "$output"
 	[ -z "$output" ]
