@@ -98,10 +98,10 @@ teardown() {
 		# If SIGTERM were ignored, the limit would end it.
 		[ "$name" = directory ] && expected=2 || expected=1
 		wss recommend test --history "$dir/$name"
-		[ "$status" = $expected ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *"$dir/$name"*" is a "* ]]
 		wss sample test --store --history "$dir/$name"
-		[ "$status" = $expected ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *"$dir/$name"*" is a "* ]]
 	done
 	[ ! -e "$dir/nothing" ] && [ -p "$dir/fifo" ]
