@@ -38,7 +38,7 @@ static void order_advance(struct wss_sample_order *order)
 
 		if (place->given <= order->round && !place->ended && !order_is_full(order))
 			return;
-		/* What was given without memory has been printed. */
+		/* A sample that could not be copied was printed at once. */
 		if (place->n_held && place->given - place->n_held == order->round)
 			place_print(order, place);
 		if (++order->next == order->n) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the BPF programs of kvm.bpf.c and the program that loads them have in common. */
+/* The records and counters that the BPF programs of kvm.bpf.c pass to the program that loads them. */
 #ifndef WSS_KVM_KVM_SHARED_H
 #define WSS_KVM_KVM_SHARED_H
 

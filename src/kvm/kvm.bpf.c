@@ -5,7 +5,8 @@
  * page tables and reports each leaf entry.
  *
  * Two-dimensional paging: the roots are in arch.tdp_mmu_roots, a table of 512 entries each; children are found by their physical
- * address in the kernel's direct map. Roots of the address space of system management mode count, too. Tables are freed after a grace period of RCU, and an iterator runs within one.
+ * address in the kernel's direct map. The roots of system management mode's address space are read, too. Tables are freed
+ * after a grace period of RCU, and an iterator runs within one.
  * Shadow paging: arch.active_mmu_pages lists all tables; those that are not direct have a frame number for each entry.
  * They are not freed by RCU, so what is read may be stale: the level and address of a table are read again after
  * its contents. All reads are bpf_probe_read_kernel(), which fails on a bad address, and never traps.
@@ -26,7 +27,10 @@ char LICENSE[] SEC("license") = "GPL";
 #define ENTRY_WRITABLE 1
 #define ENTRY_LARGE (1ULL << 7)
 #define ENTRY_PRESENT 11
-/* Of the table below. Above are a bit that asks AMD's processors to encrypt it, 47 or 51, and no memory of any host. */
+/*
+ * The physical address of the table below. Higher bits are no part of it: AMD's processors use bit 47 or 51 to ask for
+ * encryption, and no host has memory up there.
+ */
 #define ENTRY_ADDRESS 0x00007ffffffff000ULL
 #define ENTRIES 512
 #define ANON_INODE_FS_MAGIC 0x09041934
@@ -222,7 +226,7 @@ __u32 accessed_bit;
 /* Where the kernel maps all physical memory: the same for all VMs, found by count_vm. 0: not yet. */
 __u64 direct_map;
 
-/* What it has done. */
+/* The results of that call. */
 __u32 n_leaves;
 __u32 found;	  /* it has found the VM */
 __u32 incomplete; /* something could not be read, or there was too much of it, or the last shadow page is gone */
@@ -534,7 +538,7 @@ static void shadow_page_walk(struct kvm_mmu_page *page)
 	}
 	if (!table_read(0, address))
 		return;
-	/* Freed and used anew meanwhile? */
+	/* Was the page freed and reused meanwhile? */
 	if ((__u64)BPF_CORE_READ(page, spt) != address ||
 	    (__u32)BPF_CORE_READ_BITFIELD_PROBED(page, role.level) != place.level) {
 		incomplete = 1;
