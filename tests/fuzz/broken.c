@@ -22,7 +22,7 @@ static void broken_run(const uint8_t *data, size_t size)
 	if (is(data, size, "require"))
 		fuzz_require(size == 0);
 	if (is(data, size, "slow"))
-		while (clock() < (FUZZ_SECONDS_MAX + 1) * CLOCKS_PER_SEC)
+		while (clock() < 2 * CLOCKS_PER_SEC)
 			;
 	if (is(data, size, "large")) {
 		size_t bytes = (FUZZ_MEMORY_MIB + 16UL) << 20;

@@ -38,7 +38,7 @@
  */
 #define CUTS_MAX 512
 /* Ends an input that waits. */
-#define DEADLINE_S 120
+#define DEADLINE_S 600
 #define VALGRIND_SHARE 100
 
 struct seed {
