@@ -75,7 +75,7 @@ runs() {
 	echo 'kill -KILL $(ps -o ppid= -p $PPID)' >>"$dir/build/check-quick"
 	check quick
 	[ "$status" = 1 ]
-	[[ $out == *"0 passed, 1 failed" ]]
+	[[ $out == *"was not run to its end"*"1 passed, 1 failed" ]]
 }
 
 @test "a signal ends what runs at the same time" {
@@ -96,6 +96,75 @@ runs() {
 	while read -r pid; do
 		[ ! -d "/proc/$pid" ] || exit 1
 	done <"$dir/pids"
+}
+
+# Writes a result and a log for each program of ROOT_TESTS, or else of PROGRAMS.
+flaky() { # CONDITION-THAT-PASSES PROGRAMS
+	printf '.PHONY: check-root\ncheck-root:\n\t@sh ./$@ "$(ROOT_TESTS)"\n' >>"$dir/build/Makefile"
+	cat >"$dir/build/check-root" <<-EOF
+		mkdir -p tests/root
+		for program in \${1:-$2}; do
+			program=\${program%.bats}
+			echo "\$program" >>$dir/ran
+			if $1; then kind=PASS; else kind=FAIL result=1; fi
+			printf ':tier: root\n:seconds: 7 5\n:test-result: %s it\n' \$kind >\$program.trs
+			printf 'not ok 1 it\n# where it broke\n' >\$program.log
+		done
+		exit \${result-0}
+	EOF
+}
+
+@test "a program that fails once runs again, alone, and is named as unsteady with its first output" {
+	flaky '[ $program != tests/root/qmp ] || [ "$(grep -c qmp '"$dir/ran"')" = 2 ]' 'tests/root/qmp.bats tests/root/top.bats'
+	check root
+	[ "$status" = 0 ]
+	[[ $out == *"FAIL tests/root/qmp: it"*"again"*"unsteady: 1, "*"root tests/root/qmp: it"*"# where it broke"*"2 passed, 0 failed" ]]
+	[ "$(sort "$dir/ran" | uniq -c | tr -s ' \n' ' ')" = ' 2 tests/root/qmp 1 tests/root/top ' ]
+	grep -q '^root tests/root/qmp: it$' "$dir/build/log/unsteady"
+	# The next run begins with an empty list.
+	check clean
+	[ ! -s "$dir/build/log/unsteady" ]
+}
+
+@test "a program that fails twice is a failure, beside one that fails once" {
+	flaky '[ $program = tests/root/top ] || { [ $program = tests/root/qmp ] && [ "$(grep -c qmp '"$dir/ran"')" = 2 ]; }' \
+		'tests/root/qmp.bats tests/root/ends.bats tests/root/top.bats'
+	check root
+	[ "$status" = 1 ]
+	[[ $out == *"again"*"unsteady: 1, "*"2 passed, 1 failed" ]]
+	[[ $out != *"root tests/root/ends: it"* ]]
+	[ "$(sort "$dir/ran" | uniq -c | tr -s ' \n' ' ')" = ' 2 tests/root/ends 2 tests/root/qmp 1 tests/root/top ' ]
+}
+
+@test "five programs that fail are not run again" {
+	flaky false "$(printf 'tests/root/%s ' a b c d e)"
+	check root
+	[ "$status" = 1 ]
+	[[ $out == *"0 passed, 5 failed" ]]
+	[[ $out != *again* ]]
+	[ "$(wc -l <"$dir/ran")" = 5 ]
+}
+
+@test "each tier and the slowest programs are listed with their time" {
+	flaky true tests/root/qmp.bats
+	check root
+	[ "$status" = 0 ]
+	[[ $out =~ root\ +[0-9]+\ +[0-9]+\ +1\ passed.*all\ +[0-9]+\ +[0-9]+\ processes.*7\ +5\ +root\ tests/root/qmp ]]
+}
+
+@test "a check that hangs ends at its deadline, and says what ran" {
+	flaky true tests/root/qmp.bats
+	cat >>"$dir/build/check-root" <<-EOF
+		rm tests/root/qmp.trs
+		echo \$\$ >>$dir/pids
+		: $marker
+		while :; do sleep 0.2; done
+	EOF
+	sed -i '/^exit/d' "$dir/build/check-root"
+	WSS_CHECK_DEADLINE=3 WSS_CHECK_SETTLE=1 check root
+	[ "$status" = 1 ]
+	[[ $out == *"not done after 3 s; then ran:"*"root tests/root/qmp"*", 3 failed" ]]
+	[ -z "$(runs)" ]
 }
 
 @test "processes that are still ending when the tests are over are waited for" {
