@@ -11,8 +11,7 @@ static int start_calculation(struct qmp *qmp, unsigned int seconds, const char *
 {
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
-	if (!args ||
-	    qmp_json_put(args, "calc-time", json_object_new_int64(seconds)) < 0 ||
+	if (!args || qmp_json_put(args, "calc-time", json_object_new_int64(seconds)) < 0 ||
 	    qmp_json_put(args, "mode", json_object_new_string(mode)) < 0 ||
 	    (per_gib && qmp_json_put(args, "sample-pages", json_object_new_int64(per_gib)) < 0))
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -31,8 +30,8 @@ int qmp_start_page_sampling(struct qmp *qmp, unsigned int seconds, unsigned int 
 	return start_calculation(qmp, seconds, "page-sampling", per_gib, timeout_ms, err);
 }
 
-int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
-			 struct qmp_dirty_rate *ret_rate, struct wss_error *err)
+int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms, struct qmp_dirty_rate *ret_rate,
+			 struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
 	const char *status, *mode = "page-sampling";
@@ -48,7 +47,11 @@ int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
 		.bitmap = !strcmp(mode, "dirty-bitmap"),
 		.measured = !strcmp(status, "measured") && qmp_has(reply, "dirty-rate"),
 	};
-	if (ret_rate->measured && qmp_get_uint64(reply, "dirty-rate", &ret_rate->mib_per_s, err) < 0)
+	if (ret_rate->measured &&
+	    qmp_get_uint64(reply, "dirty-rate", &ret_rate->mib_per_s, err) < 0)
 		return wss_error_prefix(err, "QMP query-dirty-rate");
+	/* Only a hint: what is no number there is unknown. */
+	qmp_get_uint64(reply, "start-time", &ret_rate->start_s, NULL);
+	qmp_get_uint64(reply, "calc-time", &ret_rate->length_s, NULL);
 	return 0;
 }

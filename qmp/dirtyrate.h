@@ -4,8 +4,7 @@
  * QEMU runs one calculation per guest at a time, cannot cancel it, and turns the log off when
  * it ends (QEMU 7.2, migration/dirtyrate.c).
  */
-#ifndef QMP_DIRTYRATE_H
-#define QMP_DIRTYRATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,12 +27,12 @@ int qmp_start_page_sampling(struct qmp *qmp, unsigned int seconds, unsigned int 
 			    unsigned int timeout_ms, struct wss_error *err);
 
 struct qmp_dirty_rate {
-	bool measuring; /* a calculation is running, whoever started it */
-	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
-	bool measured;	/* the last one has ended, and mib_per_s is its result */
+	bool measuring;	    /* a calculation is running, whoever started it */
+	bool bitmap;	    /* that calculation, or the last one, uses the dirty bitmap */
+	bool measured;	    /* the last one has ended, and mib_per_s is its result */
 	uint64_t mib_per_s; /* rounded down */
+	/* When the last one began, by CLOCK_MONOTONIC, and its length; 0: QEMU does not say so. */
+	uint64_t start_s, length_s;
 };
-int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
-			 struct qmp_dirty_rate *ret_rate, struct wss_error *err);
-
-#endif
+int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms, struct qmp_dirty_rate *ret_rate,
+			 struct wss_error *err);

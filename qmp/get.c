@@ -8,8 +8,8 @@
  * Returns the member key of obj if it has exactly that type, borrowed; NULL with err set
  * otherwise.
  */
-static struct json_object *get_typed(struct json_object *obj, const char *key,
-				     enum json_type type, struct wss_error *err)
+static struct json_object *get_typed(struct json_object *obj, const char *key, enum json_type type,
+				     struct wss_error *err)
 {
 	struct json_object *value;
 
@@ -42,8 +42,7 @@ int qmp_get_string(struct json_object *obj, const char *key, const char **ret_te
 	if (!text)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (strlen(text) != (size_t)json_object_get_string_len(value))
-		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" contains a NUL character",
-				     key);
+		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" contains a NUL character", key);
 	*ret_text = text;
 	return 0;
 }
@@ -58,9 +57,8 @@ int qmp_copy_string(struct json_object *obj, const char *key, char *ret_text, si
 		return -1;
 	len = strlen(text);
 	if (len >= size)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "\"%s\" has %zu characters, limit %zu", key, len,
-				     size - 1);
+		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" has %zu characters, limit %zu",
+				     key, len, size - 1);
 	memcpy(ret_text, text, len + 1);
 	return 0;
 }
@@ -69,21 +67,6 @@ int qmp_copy_string(struct json_object *obj, const char *key, char *ret_text, si
  * json-c silently saturates an integer beyond the range of its types, so the extremes mean
  * "out of range". No quantity in QEMU is that large.
  */
-int qmp_get_int64(struct json_object *obj, const char *key, int64_t *ret_value,
-		  struct wss_error *err)
-{
-	struct json_object *value = get_typed(obj, key, json_type_int, err);
-	int64_t v;
-
-	if (!value)
-		return -1;
-	v = json_object_get_int64(value);
-	if (v == INT64_MIN || json_object_get_uint64(value) > INT64_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" is out of range", key);
-	*ret_value = v;
-	return 0;
-}
-
 int qmp_get_uint64(struct json_object *obj, const char *key, uint64_t *ret_value,
 		   struct wss_error *err)
 {
@@ -101,8 +84,7 @@ int qmp_get_uint64(struct json_object *obj, const char *key, uint64_t *ret_value
 	return 0;
 }
 
-int qmp_get_bool(struct json_object *obj, const char *key, bool *ret_value,
-		 struct wss_error *err)
+int qmp_get_bool(struct json_object *obj, const char *key, bool *ret_value, struct wss_error *err)
 {
 	struct json_object *value = get_typed(obj, key, json_type_boolean, err);
 

@@ -82,8 +82,7 @@ static int scan_line(const char *text, size_t len, const struct qmp_limits *limi
 			scan_structure(&s, text[i]);
 		else if (c == '"')
 			s.in_string = false;
-		else if (c == '\\' && i + 1 < len &&
-			 (text[i + 1] == '"' || text[i + 1] == '\\'))
+		else if (c == '\\' && i + 1 < len && (text[i + 1] == '"' || text[i + 1] == '\\'))
 			i++;
 		if (s.depth > limits->depth)
 			return wss_error_set(err, WSS_ERR_FAILED, "JSON nested deeper than %u",
@@ -121,14 +120,13 @@ static size_t count_members(struct json_object *value)
 		for (size_t i = 0; i < json_object_array_length(value); i++)
 			n += count_members(json_object_array_get_idx(value, i));
 	if (json_object_is_type(value, json_type_object))
-		lh_foreach(json_object_get_object(value), entry)
-			n += 1 + count_members((struct json_object *)lh_entry_v(entry));
+		lh_foreach(json_object_get_object(value), entry) n +=
+			1 + count_members((struct json_object *)lh_entry_v(entry));
 	return n;
 }
 
 int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
-		   struct json_object **ret_object, size_t *ret_tree_bytes,
-		   struct wss_error *err)
+		   struct json_object **ret_object, size_t *ret_tree_bytes, struct wss_error *err)
 {
 	struct json_object *object;
 	struct json_tokener *tok;
@@ -139,8 +137,7 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 		len--;
 	if (len > INT_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "JSON of %zu bytes is too long (limit %d)", len,
-				     INT_MAX);
+				     "JSON of %zu bytes is too long (limit %d)", len, INT_MAX);
 	if (scan_line(text, len, limits, &tree_bytes, &members, err) < 0)
 		return -1;
 	tok = tokener_new(limits->depth);
@@ -160,20 +157,18 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	if (fault != json_tokener_success || parsed != len) {
 		json_object_put(object);
 		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: %s at byte %zu",
-				     fault == json_tokener_success
-					     ? "trailing text"
-					     : json_tokener_error_desc(fault),
+				     fault == json_tokener_success ? "trailing text"
+								   : json_tokener_error_desc(fault),
 				     parsed);
 	}
 	/* json-c 0.16 silently drops a member when it cannot copy its name. */
 	kept = count_members(object);
 	if (kept != members) {
 		json_object_put(object);
-		return wss_error_set(
-			err, WSS_ERR_NO_MEMORY,
-			"only %zu of the JSON's %zu members were kept: it names one "
-			"twice, or virt-wss is out of memory",
-			kept, members);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY,
+				     "only %zu of the JSON's %zu members were kept: it names one "
+				     "twice, or virt-wss is out of memory",
+				     kept, members);
 	}
 	if (!json_object_is_type(object, json_type_object)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s instead of an object",

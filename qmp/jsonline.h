@@ -3,8 +3,7 @@
  * Parses a peer's JSON into an object, within limits: a line of QMP, or an answer of the service, which may
  * have more lines.
  */
-#ifndef QMP_JSONLINE_H
-#define QMP_JSONLINE_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stddef.h>
@@ -20,8 +19,7 @@
  * large) or WSS_ERR_NO_MEMORY.
  */
 int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
-		   struct json_object **ret_object, size_t *ret_tree_bytes,
-		   struct wss_error *err);
+		   struct json_object **ret_object, size_t *ret_tree_bytes, struct wss_error *err);
 
 /* Returns the name of a type for messages: "a string", "an object" ... */
 const char *qmp_json_name_of_type(enum json_type type);
@@ -41,5 +39,3 @@ static inline void qmp_cleanup_json(struct json_object **object)
 }
 
 #define qmp_auto_json wss_cleanup(qmp_cleanup_json)
-
-#endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/deadline.h"
 #include "client.h"
 #include "jsonline.h"
@@ -10,10 +12,9 @@
 int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err)
 {
 	if (qmp->ops)
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"the process behind the QMP connection is unknown over %s",
-			qmp->ops->name);
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the process behind the QMP connection is unknown over %s",
+				     qmp->ops->name);
 	if (qmp->peer.pid <= 0)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
@@ -27,6 +28,16 @@ static const struct wss_deadline *deadline_of(const struct qmp_limits *limits)
 	return limits ? limits->deadline : NULL;
 }
 
+/* Without random numbers, as early in boot, the time is one that no other client has had. */
+static uint64_t invent_id(void)
+{
+	uint64_t id;
+
+	return getrandom(&id, sizeof(id), GRND_NONBLOCK) == (ssize_t)sizeof(id)
+		       ? id
+		       : wss_clock_now_ns();
+}
+
 static struct qmp *qmp_new(const struct qmp_limits *limits, struct wss_error *err)
 {
 	static const struct qmp_limits defaults = QMP_LIMITS_DEFAULT;
@@ -37,12 +48,8 @@ static struct qmp *qmp_new(const struct qmp_limits *limits, struct wss_error *er
 		return NULL;
 	}
 	qmp->limits = limits ? *limits : defaults;
+	qmp->first_id = qmp->limits.first_id ? qmp->limits.first_id : invent_id();
 	qmp->stream.fd = -1;
-	if (qmp_events_init(&qmp->events, qmp->limits.events) < 0) {
-		free(qmp);
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		return NULL;
-	}
 	return qmp;
 }
 
@@ -55,7 +62,6 @@ void qmp_close(struct qmp *qmp)
 	if (qmp->ops && qmp->ops->close)
 		qmp->ops->close(qmp->opaque);
 	qmp_stream_close(&qmp->stream);
-	qmp_events_release(&qmp->events);
 	free(qmp);
 	errno = saved;
 }
@@ -77,7 +83,7 @@ static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error
 	qmp_auto_json struct json_object *greeting = NULL;
 	struct json_object *inner = NULL;
 
-	if (qmp_read_object(qmp, deadline_ns, &greeting, NULL, err) == 0 &&
+	if (qmp_read_object(qmp, deadline_ns, &greeting, err) == 0 &&
 	    qmp_get_object(greeting, "QMP", &inner, err) == 0)
 		return 0;
 	if (err->code == WSS_ERR_TIMEOUT)
@@ -90,8 +96,7 @@ static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error
 
 /* Takes over fd, reads the greeting and negotiates by the deadline. */
 static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
-		       const struct qmp_limits *limits, struct qmp **ret_qmp,
-		       struct wss_error *err)
+		       const struct qmp_limits *limits, struct qmp **ret_qmp, struct wss_error *err)
 {
 	qmp_auto struct qmp *qmp = qmp_new(limits, err);
 	const struct wss_deadline *deadline = deadline_of(limits);
@@ -134,7 +139,8 @@ int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_li
 		err = &unwanted;
 	if (qmp_stream_connect(path, deadline_ns, wss_deadline_cancel(deadline), &fd, err) < 0) {
 		if (err->code == WSS_ERR_TIMEOUT)
-			wss_error_set(err, WSS_ERR_TIMEOUT, "QEMU has not accepted the connection within %u ms",
+			wss_error_set(err, WSS_ERR_TIMEOUT,
+				      "QEMU has not accepted the connection within %u ms",
 				      timeout_ms);
 		return no_connection(deadline, err);
 	}
@@ -142,8 +148,7 @@ int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_li
 }
 
 int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
-		       const struct qmp_limits *limits, struct qmp **ret_qmp,
-		       struct wss_error *err)
+		       const struct qmp_limits *limits, struct qmp **ret_qmp, struct wss_error *err)
 {
 	struct qmp *qmp = qmp_new(limits, err);
 

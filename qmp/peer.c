@@ -57,8 +57,7 @@ static uint32_t diag_parse_peer(const struct nlmsghdr *header, size_t len, uint3
 	left = (int)(header->nlmsg_len - NLMSG_LENGTH(sizeof(*message)));
 	attribute = (struct rtattr *)((char *)NLMSG_DATA(header) + NLMSG_ALIGN(sizeof(*message)));
 	for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left))
-		if (attribute->rta_type == UNIX_DIAG_PEER &&
-		    RTA_PAYLOAD(attribute) >= sizeof(peer))
+		if (attribute->rta_type == UNIX_DIAG_PEER && RTA_PAYLOAD(attribute) >= sizeof(peer))
 			memcpy(&peer, RTA_DATA(attribute), sizeof(peer));
 	return peer;
 }
@@ -69,8 +68,7 @@ static uint32_t diag_parse_peer(const struct nlmsghdr *header, size_t len, uint3
  */
 static uint32_t read_peer_inode(int fd)
 {
-	wss_auto_close int netlink =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	wss_auto_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	union {
 		struct nlmsghdr header;
 		char bytes[ANSWER_BYTES];
@@ -91,7 +89,7 @@ static uint32_t read_peer_inode(int fd)
 
 void qmp_peer_read(int fd, struct qmp_peer *ret_peer)
 {
-	struct sockaddr_un address = { .sun_path = "" };
+	struct sockaddr_un address = {.sun_path = ""};
 	socklen_t address_len = sizeof(address);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);

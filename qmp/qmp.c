@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/deadline.h"
 #include "base/clock.h"
+#include "base/deadline.h"
 #include "client.h"
 #include "jsonline.h"
 
@@ -42,14 +42,14 @@ static int close_stream(struct qmp *qmp, const struct wss_error *why)
 }
 
 int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,
-		    size_t *ret_tree_bytes, struct wss_error *err)
+		    struct wss_error *err)
 {
 	const char *line = NULL;
 	size_t len = 0;
 
 	if (qmp_stream_line(&qmp->stream, deadline_ns, &line, &len, err) < 0)
 		return -1;
-	return qmp_json_parse(line, len, &qmp->limits, ret_object, ret_tree_bytes, err);
+	return qmp_json_parse(line, len, &qmp->limits, ret_object, NULL, err);
 }
 
 /*
@@ -89,14 +89,26 @@ static int check_id(struct json_object *reply, const char *id, struct wss_error 
 	const char *got = NULL;
 
 	if (!qmp_has(reply, "return") && !qmp_has(reply, "error"))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QEMU sent neither a reply nor an event");
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU sent neither a reply nor an event");
 	if (qmp_get_string(reply, "id", &got, err) < 0)
 		return wss_error_prefix(err, "QEMU sent a reply without a request");
 	if (strcmp(got, id))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "reply has id \"%.32s\" instead of \"%s\"", got, id);
 	return 0;
+}
+
+/*
+ * Whether a reply answers a command of the previous client: if that was killed before QEMU replied, QEMU sends the
+ * reply to the next client. It can only come before the first reply to this one. That client may have been another
+ * virt-wss, so ids begin with a number at random.
+ */
+static bool is_for_previous_client(const struct qmp *qmp, struct json_object *reply, const char *id)
+{
+	const char *got;
+
+	return qmp->commands == 1 && !qmp_get_string(reply, "id", &got, NULL) &&
+	       strcmp(got, id) != 0;
 }
 
 static bool is_event(struct json_object *object)
@@ -119,7 +131,9 @@ static uint64_t event_us(struct json_object *event)
 
 static uint64_t stop_length_us(const struct qmp *qmp, uint64_t until_us)
 {
-	return qmp->stopped_since_us && until_us > qmp->stopped_since_us ? until_us - qmp->stopped_since_us : 0;
+	return qmp->stopped_since_us && until_us > qmp->stopped_since_us
+		       ? until_us - qmp->stopped_since_us
+		       : 0;
 }
 
 static void note_event(struct qmp *qmp, struct json_object *event)
@@ -146,34 +160,23 @@ static void note_event(struct qmp *qmp, struct json_object *event)
 	}
 }
 
-/* Queues an event, which it takes over, for qmp_next_event(). */
-static void keep_event(struct qmp *qmp, struct json_object *event, size_t tree_bytes)
-{
-	/* Noted here so that it survives an overflow of the queue. */
-	note_event(qmp, event);
-	qmp_events_push(&qmp->events, event, tree_bytes);
-}
-
 static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
 		       struct json_object **ret_reply, struct wss_error *err)
 {
 	for (;;) {
 		qmp_auto_json struct json_object *object = NULL;
-		size_t tree_bytes = 0;
 
-		if (qmp_read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0)
+		if (qmp_read_object(qmp, deadline_ns, &object, err) < 0)
 			return -1;
-		if (!is_event(object)) {
+		if (is_event(object)) {
+			note_event(qmp, object);
+		} else if (!is_for_previous_client(qmp, object, id)) {
 			if (check_id(object, id, err) < 0)
 				return -1;
 			*ret_reply = wss_steal_ptr(object);
 			return 0;
 		}
-		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
-		/*
-		 * Buffered lines need no wait, so a flood of events is checked against the
-		 * deadline here.
-		 */
+		/* Buffered lines need no wait, so a flood of them is checked against the deadline here. */
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 	}
@@ -186,7 +189,7 @@ static int exchange_stream(struct qmp *qmp, const char *command, struct json_obj
 	wss_auto_free char *text = NULL;
 	char id[ID_MAX];
 
-	snprintf(id, sizeof(id), "qmp-%llu", (unsigned long long)++qmp->commands);
+	snprintf(id, sizeof(id), "qmp-%llu", (unsigned long long)(qmp->first_id + qmp->commands++));
 	text = build_command(command, args, id);
 	if (!text)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -196,8 +199,7 @@ static int exchange_stream(struct qmp *qmp, const char *command, struct json_obj
 }
 
 static int exchange_ops(struct qmp *qmp, const char *command, struct json_object *args,
-			uint64_t deadline_ns, struct json_object **ret_reply,
-			struct wss_error *err)
+			uint64_t deadline_ns, struct json_object **ret_reply, struct wss_error *err)
 {
 	wss_auto_free char *text = build_command(command, args, NULL);
 	wss_auto_free char *reply = NULL;
@@ -218,8 +220,7 @@ static int exchange_ops(struct qmp *qmp, const char *command, struct json_object
 }
 
 /* Converts QEMU's error object into err. Returns -1, or -2 if the object is malformed. */
-static int parse_error_object(struct qmp *qmp, struct json_object *error,
-			      struct wss_error *err)
+static int parse_error_object(struct qmp *qmp, struct json_object *error, struct wss_error *err)
 {
 	enum wss_error_code code = WSS_ERR_FAILED;
 	const char *class = NULL, *desc = NULL;
@@ -238,8 +239,8 @@ static int parse_error_object(struct qmp *qmp, struct json_object *error,
 }
 
 /* Evaluates a reply: 0, -1 for QEMU's own error, -2 for a malformed reply. */
-static int parse_reply(struct qmp *qmp, struct json_object *reply,
-		       struct json_object **ret_value, struct wss_error *err)
+static int parse_reply(struct qmp *qmp, struct json_object *reply, struct json_object **ret_value,
+		       struct wss_error *err)
 {
 	struct json_object *value = NULL, *error = NULL;
 	bool has_value = json_object_object_get_ex(reply, "return", &value);
@@ -260,9 +261,8 @@ static int parse_reply(struct qmp *qmp, struct json_object *reply,
 	return 0;
 }
 
-int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
-	    unsigned int timeout_ms, uint64_t deadline_ns, struct json_object **ret_value,
-	    struct wss_error *err)
+int qmp_run(struct qmp *qmp, const char *command, struct json_object *args, unsigned int timeout_ms,
+	    uint64_t deadline_ns, struct json_object **ret_value, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
 	int result = wss_deadline_check(qmp->limits.deadline, err);
@@ -273,9 +273,7 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 		result = exchange_ops(qmp, command, args, deadline_ns, &reply, err);
 	else
 		result = exchange_stream(qmp, command, args, deadline_ns, &reply, err);
-	/*
-	 * Any other failure leaves the stream in an unknown state, as a malformed reply does.
-	 */
+	/* Any other failure leaves the stream in an unknown state, as a malformed reply does. */
 	if (result < 0)
 		result = -2;
 	else
@@ -314,9 +312,8 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 	qmp->class_name[0] = '\0';
 	if (qmp->closed_why.code != WSS_OK)
 		return closed_before(qmp, command, err);
-	return qmp_run(qmp, command, args, timeout_ms,
-		       qmp_end_ns(qmp->limits.deadline, timeout_ms), ret_value,
-		       err);
+	return qmp_run(qmp, command, args, timeout_ms, qmp_end_ns(qmp->limits.deadline, timeout_ms),
+		       ret_value, err);
 }
 
 enum qmp_error_class qmp_last_class(const struct qmp *qmp)
@@ -329,77 +326,46 @@ enum qmp_error_class qmp_last_class(const struct qmp *qmp)
 	return QMP_CLASS_OTHER;
 }
 
-/* Reads one event into the queue. Returns 1, 0 at the deadline, or -1 (connection closed). */
-static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
+/* Notes one event, if it has arrived. Anything else closes the connection. */
+static bool read_event(struct qmp *qmp)
 {
 	qmp_auto_json struct json_object *object = NULL;
-	size_t tree_bytes = 0;
+	struct wss_error err = WSS_ERROR_INIT;
 
-	if (qmp_read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0) {
+	if (qmp_read_object(qmp, 0, &object, &err) < 0) {
 		/* Part of an event may have arrived; the next reader gets the rest. */
-		if (err->code == WSS_ERR_TIMEOUT) {
-			wss_error_clear(err);
-			return 0;
-		}
+		if (err.code == WSS_ERR_TIMEOUT)
+			return false;
 	} else if (is_event(object)) {
-		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
-		return 1;
+		note_event(qmp, object);
+		return true;
 	} else {
-		wss_error_set(err, WSS_ERR_FAILED, "QEMU sent a reply without a request");
+		wss_error_set(&err, WSS_ERR_FAILED, "QEMU sent a reply without a request");
 	}
-	wss_error_prefix(err, "QMP event");
-	return close_stream(qmp, err);
-}
-
-int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
-		   struct wss_error *err)
-{
-	struct wss_error unwanted = WSS_ERROR_INIT;
-	uint64_t deadline_ns = qmp_end_ns(qmp->limits.deadline, timeout_ms);
-	struct json_object *event;
-	int result;
-
-	if (!err)
-		err = &unwanted;
-	if (qmp->ops)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no QMP events over %s",
-				     qmp->ops->name);
-	/* An event that is too large to keep is dropped, and the wait continues. */
-	while (!(event = qmp_events_pop(&qmp->events))) {
-		if (qmp->closed_why.code != WSS_OK)
-			return closed_before(qmp, "event", err);
-		result = read_event(qmp, deadline_ns, err);
-		if (result <= 0)
-			return result;
-	}
-	*ret_event = event;
-	return 1;
+	wss_error_prefix(&err, "QMP event");
+	close_stream(qmp, &err);
+	return false;
 }
 
 struct qmp_stops qmp_stops_seen(struct qmp *qmp)
 {
-	struct wss_error unwanted = WSS_ERROR_INIT;
 	struct qmp_stops stops;
 	struct timespec now;
 	int lines = 0;
 
 	/* Limited, because a peer that never stops sending would hold us here. */
-	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX)
-		if (read_event(qmp, 0, &unwanted) != 1)
-			break;
+	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX &&
+	       read_event(qmp))
+		;
 	stops = qmp->stops;
 	clock_gettime(CLOCK_REALTIME, &now);
-	stops.stopped_us += stop_length_us(qmp, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+	stops.stopped_us +=
+		stop_length_us(qmp, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
 	return stops;
 }
 
 void qmp_stop_forget(struct qmp *qmp)
 {
-	qmp->stops = (struct qmp_stops){ .stopped = false };
+	qmp->stops = (struct qmp_stops){.stopped = false};
 	qmp->stopped_since_us = 0;
-}
-
-uint64_t qmp_events_dropped(const struct qmp *qmp)
-{
-	return qmp->events.dropped;
 }

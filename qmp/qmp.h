@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Client for QMP, QEMU's machine protocol (QEMU docs/interop/qmp-spec): one JSON object per
- * line, a greeting, the qmp_capabilities negotiation, replies that carry the id of their
+ * The room qmp/: a client for QMP, QEMU's machine protocol (QEMU docs/interop/qmp-spec): one JSON
+ * object per line, a greeting, the qmp_capabilities negotiation, replies that carry the id of their
  * command, and events in between.
  *
- * The peer is not trusted. Everything it sends is bounded in bytes, depth and parsed size, and
- * every call ends by its deadline. After anything but a well-formed reply (garbage, a wrong
- * id, an oversized reply, end of file, a deadline, a stop request) the connection is closed,
- * because the stream can no longer be followed; later calls fail at once with WSS_ERR_GONE,
- * after a stop request with WSS_ERR_INTERRUPTED, and name the first cause. An error that QEMU
- * itself reports leaves the connection usable.
+ *   in    a UNIX socket, a connected descriptor, or another transport, such as libvirt's monitor
+ *   out   replies: here as objects of json-c, from query.h and dirtyrate.h as plain structs
  *
- * One struct qmp belongs to one thread at a time. Every call also ends with
- * WSS_ERR_INTERRUPTED on a stop request (base/stop.h). err may be NULL everywhere. Outputs
- * (ret_*) are untouched on failure.
+ * stream.h (lines with a deadline) and jsonline.h (JSON within limits) also serve client/ and
+ * fleet/. Begin with query.c: a new query is a function there, or in query-*.c.
+ *
+ * The peer is not trusted. Everything it sends is bounded in bytes, depth and parsed size, and
+ * every call ends by its deadline. After anything but a well-formed reply (garbage, a wrong id, an
+ * oversized reply, end of file, a deadline, a stop request) the connection is closed, because the
+ * stream can no longer be followed; later calls fail at once with WSS_ERR_GONE, after a stop
+ * request with WSS_ERR_INTERRUPTED, and name the first cause. An error that QEMU itself reports
+ * leaves the connection usable.
+ *
+ * One struct qmp belongs to one thread at a time. Every call also ends with WSS_ERR_INTERRUPTED on
+ * a stop request (base/stop.h). err may be NULL everywhere. Outputs (ret_*) are untouched on
+ * failure.
  */
-#ifndef QMP_QMP_H
-#define QMP_QMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,20 +36,21 @@ struct qmp;
 struct wss_deadline;
 
 struct qmp_limits {
-	size_t reply_bytes;  /* longest line accepted, and largest size of the line buffer */
-	size_t tree_bytes;   /* estimated memory of one parsed line; checked before parsing */
-	unsigned int depth;  /* nesting of objects and arrays */
-	unsigned int events; /* events kept; beyond it the oldest is dropped and counted */
+	size_t reply_bytes; /* longest line accepted, and largest size of the line buffer */
+	size_t tree_bytes;  /* estimated memory of one parsed line; checked before parsing */
+	unsigned int depth; /* nesting of objects and arrays */
 	/*
 	 * Limits every timeout, and its token cancels every wait; must live as long as the
 	 * connection. NULL: only a stop signal ends a wait.
 	 */
 	const struct wss_deadline *deadline;
+	/* Number in the id of the first command. 0: at random, so that no other client has had it. */
+	uint64_t first_id;
 };
 
-#define QMP_LIMITS_DEFAULT                                                                    \
-	{                                                                                     \
-		4u << 20, 32u << 20, 64, 64, NULL                                             \
+#define QMP_LIMITS_DEFAULT                       \
+	{                                        \
+		4u << 20, 32u << 20, 64, NULL, 0 \
 	}
 
 /* Length of a socket path with its final NUL, which unix(7)'s sun_path may lack. */
@@ -72,10 +78,7 @@ struct qmp_peer {
 	char path[QMP_PATH_MAX]; /* path that QEMU listens on, as QEMU got it; "" if none */
 };
 
-/*
- * If the connection's deadline ends before timeout_ms has passed, the error states the
- * deadline.
- */
+/* If the connection's deadline ends before timeout_ms has passed, the error states the deadline. */
 
 /*
  * A transport other than our own socket, such as libvirt's passthrough. It has no greeting,
@@ -92,8 +95,8 @@ struct qmp_transport_ops {
 	 * that cannot keep it must end by other means (libvirt: keepalive). A reply longer
 	 * than reply_bytes is refused by the caller, so a transport may stop reading there.
 	 */
-	int (*execute)(void *opaque, const char *command, uint64_t deadline_ns,
-		       size_t reply_bytes, char **ret_reply, struct wss_error *err);
+	int (*execute)(void *opaque, const char *command, uint64_t deadline_ns, size_t reply_bytes,
+		       char **ret_reply, struct wss_error *err);
 
 	/* Releases opaque; may be NULL. Called once, by qmp_close(). */
 	void (*close)(void *opaque);
@@ -139,19 +142,10 @@ void qmp_close(struct qmp *qmp);
  *   WSS_ERR_NO_MEMORY
  */
 int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
-		unsigned int timeout_ms, struct json_object **ret_value,
-		struct wss_error *err);
+		unsigned int timeout_ms, struct json_object **ret_value, struct wss_error *err);
 
 /* Returns the class of the error that QEMU reported for the last command. */
 enum qmp_error_class qmp_last_class(const struct qmp *qmp);
-
-/*
- * Returns the next event, oldest first, waiting up to timeout_ms (0: do not wait). Returns 1
- * with the event object ("event", "timestamp", "data") in *ret_event for json_object_put(), 0
- * if none came, -1 on error. Other transports have no events: WSS_ERR_UNSUPPORTED.
- */
-int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
-		   struct wss_error *err);
 
 /* What events of QEMU have said about the guest: whether its CPUs were stopped, and whether it was reset. */
 struct qmp_stops {
@@ -163,16 +157,10 @@ struct qmp_stops {
 /*
  * Returns what events have reported since the last qmp_query_status() or qmp_stop_forget(). Reads only what has
  * already arrived: sends nothing and does not wait. On a closed connection the answer covers the time until it
- * closed. The events stay queued for qmp_next_event().
+ * closed.
  */
 struct qmp_stops qmp_stops_seen(struct qmp *qmp);
 void qmp_stop_forget(struct qmp *qmp);
-
-/*
- * Returns the number of events that were dropped because they were too large, or too many came
- * between two calls.
- */
-uint64_t qmp_events_dropped(const struct qmp *qmp);
 
 /*
  * Returns the other end of the connection as it was after the greeting. The credentials are
@@ -193,12 +181,9 @@ int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error 
  */
 int qmp_get_string(struct json_object *obj, const char *key, const char **ret_text,
 		   struct wss_error *err);
-int qmp_get_int64(struct json_object *obj, const char *key, int64_t *ret_value,
-		  struct wss_error *err);
 int qmp_get_uint64(struct json_object *obj, const char *key, uint64_t *ret_value,
 		   struct wss_error *err);
-int qmp_get_bool(struct json_object *obj, const char *key, bool *ret_value,
-		 struct wss_error *err);
+int qmp_get_bool(struct json_object *obj, const char *key, bool *ret_value, struct wss_error *err);
 int qmp_get_object(struct json_object *obj, const char *key, struct json_object **ret_object,
 		   struct wss_error *err);
 int qmp_get_array(struct json_object *obj, const char *key, struct json_object **ret_array,
@@ -220,5 +205,3 @@ static inline void qmp_cleanup_close(struct qmp **qmp)
 }
 
 #define qmp_auto wss_cleanup(qmp_cleanup_close)
-
-#endif

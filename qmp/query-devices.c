@@ -54,8 +54,8 @@ int qmp_query_children(struct qmp *qmp, const char *path, unsigned int timeout_m
 				     qmp_json_type_name(reply));
 	n = json_object_array_length(reply);
 	if (n > QMP_LIST_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP qom-list: %zu entries, limit %d", n, QMP_LIST_MAX);
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-list: %zu entries, limit %d", n,
+				     QMP_LIST_MAX);
 	list = calloc(n + 1, sizeof(*list));
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

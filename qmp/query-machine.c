@@ -10,8 +10,7 @@ static int get_property(struct qmp *qmp, const char *property, unsigned int time
 {
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
-	if (!args ||
-	    qmp_json_put(args, "path", json_object_new_string("/machine")) < 0 ||
+	if (!args || qmp_json_put(args, "path", json_object_new_string("/machine")) < 0 ||
 	    qmp_json_put(args, "property", json_object_new_string(property)) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return qmp_execute(qmp, "qom-get", args, timeout_ms, ret_value, err);
@@ -22,8 +21,8 @@ static int copy_machine_type(struct json_object *value, char *ret_type, size_t s
 			     struct wss_error *err)
 {
 	static const char suffix[] = "-machine";
-	const char *text = json_object_is_type(value, json_type_string) ?
-				   json_object_get_string(value) : NULL;
+	const char *text =
+		json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	if (len > sizeof(suffix) - 1 && !strcmp(text + len - (sizeof(suffix) - 1), suffix))
@@ -40,7 +39,7 @@ int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machi
 {
 	qmp_auto_json struct json_object *type = NULL;
 	qmp_auto_json struct json_object *limit = NULL;
-	struct qmp_machine machine = { .max_ram_below_4g_bytes = 0 };
+	struct qmp_machine machine = {.max_ram_below_4g_bytes = 0};
 
 	if (get_property(qmp, "type", timeout_ms, &type, err) < 0 ||
 	    copy_machine_type(type, machine.type, sizeof(machine.type), err) < 0)
@@ -64,12 +63,14 @@ int qmp_query_confidential(struct qmp *qmp, unsigned int timeout_ms, char ret_id
 		return -1;
 	path = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 	if (!path)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-get: %s instead of an object's path",
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QMP qom-get: %s instead of an object's path",
 				     qmp_json_type_name(value));
 	id = strrchr(path, '/');
 	id = id ? id + 1 : path;
 	if (strlen(id) >= QMP_NAME_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-get: an id longer than %d characters",
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QMP qom-get: an id longer than %d characters",
 				     QMP_NAME_MAX - 1);
 	strcpy(ret_id, id);
 	return 0;

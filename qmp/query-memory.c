@@ -49,12 +49,12 @@ static int query_list(struct qmp *qmp, const char *command, size_t entry_bytes,
 	if (qmp_execute(qmp, command, NULL, timeout_ms, &reply, err) < 0)
 		return -1;
 	if (!json_object_is_type(reply, json_type_array))
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %s instead of a list",
-				     command, qmp_json_type_name(reply));
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %s instead of a list", command,
+				     qmp_json_type_name(reply));
 	count = json_object_array_length(reply);
 	if (count > QMP_LIST_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %zu entries, limit %d",
-				     command, count, QMP_LIST_MAX);
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %zu entries, limit %d", command,
+				     count, QMP_LIST_MAX);
 	if (count) {
 		room = calloc(count, entry_bytes);
 		if (!room)
@@ -74,7 +74,7 @@ static int copy_optional(struct json_object *obj, const char *key, char *ret_tex
 }
 
 static int get_optional_bytes(struct json_object *obj, const char *key, uint64_t *ret_value,
-			       struct wss_error *err)
+			      struct wss_error *err)
 {
 	return qmp_has(obj, key) ? query_get_bytes(obj, key, ret_value, err) : 0;
 }
@@ -97,8 +97,8 @@ int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev
 	struct qmp_memdev *list;
 	size_t count = 0;
 
-	if (query_list(qmp, "query-memdev", sizeof(*list), timeout_ms, &reply, &room, &count,
-		       err) < 0)
+	if (query_list(qmp, "query-memdev", sizeof(*list), timeout_ms, &reply, &room, &count, err) <
+	    0)
 		return -1;
 	list = room;
 	for (size_t i = 0; i < count; i++)
@@ -144,8 +144,7 @@ int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,
 		return -1;
 	list = room;
 	for (size_t i = 0; i < count; i++)
-		if (parse_memory_device(json_object_array_get_idx(reply, i), &list[i], err) <
-		    0)
+		if (parse_memory_device(json_object_array_get_idx(reply, i), &list[i], err) < 0)
 			return wss_error_prefix(err, "QMP query-memory-devices: entry %zu", i);
 	*ret_list = wss_steal_ptr(room);
 	*ret_count = count;

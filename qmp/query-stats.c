@@ -16,11 +16,9 @@ static struct json_object *build_names(const struct qmp_stat *stats, size_t coun
 	return wss_steal_ptr(names);
 }
 
-/*
- * Builds {"target": T, "providers": [{"provider": "kvm", "names": […]}]}; NULL: out of memory.
- */
-static struct json_object *build_args(enum qmp_stats_target target,
-				      const struct qmp_stat *stats, size_t count)
+/* Builds {"target": T, "providers": [{"provider": "kvm", "names": […]}]}; NULL: out of memory. */
+static struct json_object *build_args(enum qmp_stats_target target, const struct qmp_stat *stats,
+				      size_t count)
 {
 	const char *target_name = target == QMP_STATS_VM ? "vm" : "vcpu";
 	qmp_auto_json struct json_object *args = json_object_new_object();
@@ -51,7 +49,8 @@ static int add_value(struct json_object *entry, struct qmp_stat *stat, struct ws
 		if (qmp_get_bool(entry, "value", &flag, err) < 0)
 			return -1;
 		value = flag;
-	} else if (json_object_is_type(given, json_type_int) && json_object_get_uint64(given) == UINT64_MAX) {
+	} else if (json_object_is_type(given, json_type_int) &&
+		   json_object_get_uint64(given) == UINT64_MAX) {
 		value = UINT64_MAX;
 	} else if (qmp_get_uint64(entry, "value", &value, err) < 0) {
 		return wss_error_prefix(err, "%s", stat->name);
@@ -108,8 +107,7 @@ static int reply_parse_stats(struct json_object *reply, struct qmp_stat *stats, 
 		return wss_error_set(err, WSS_ERR_FAILED, "%zu entries, limit %d", results,
 				     QMP_LIST_MAX);
 	for (size_t i = 0; i < results; i++)
-		if (result_parse_stats(json_object_array_get_idx(reply, i), stats, count,
-				       err) < 0)
+		if (result_parse_stats(json_object_array_get_idx(reply, i), stats, count, err) < 0)
 			return -1;
 	return 0;
 }
@@ -122,8 +120,8 @@ int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_st
 	struct qmp_stat found[STATS_MAX];
 
 	if (count > STATS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP query-stats: %zu names, limit %d", count, STATS_MAX);
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-stats: %zu names, limit %d",
+				     count, STATS_MAX);
 	for (size_t i = 0; i < count; i++)
 		found[i] = (struct qmp_stat){.name = stats[i].name};
 	args = build_args(target, stats, count);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -84,8 +85,7 @@ int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_U
 	if (qmp_copy_string(reply, "UUID", uuid, sizeof(uuid), err) < 0)
 		return wss_error_prefix(err, "QMP query-uuid");
 	if (!qmp_normalize_uuid(uuid))
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-uuid: not a UUID: %s",
-				     uuid);
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-uuid: not a UUID: %s", uuid);
 	memcpy(ret_uuid, uuid, sizeof(uuid));
 	return 0;
 }
@@ -104,8 +104,8 @@ int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_N
 	return 0;
 }
 
-int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_balloon *ret_balloon, struct wss_error *err)
+int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms, struct qmp_balloon *ret_balloon,
+		      struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
 	struct qmp_balloon balloon = {.present = true};
@@ -120,13 +120,54 @@ int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 	if (qmp_get_uint64(reply, "actual", &balloon.actual_bytes, err) < 0)
 		return wss_error_prefix(err, "QMP query-balloon");
 	if (balloon.actual_bytes > WSS_BYTES_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-balloon: \"actual\" is out of range");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QMP query-balloon: \"actual\" is out of range");
 	*ret_balloon = balloon;
 	return 0;
 }
 
-int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_migration *ret_migration, struct wss_error *err)
+/* QEMU has -1, as an unsigned number, where the guest reports nothing. */
+static struct wss_amount get_reported(struct json_object *stats, const char *key)
+{
+	struct wss_amount amount = {.known = false};
+
+	amount.known = qmp_get_uint64(stats, key, &amount.value, NULL) == 0 &&
+		       amount.value <= WSS_BYTES_MAX;
+	return amount;
+}
+
+int qmp_query_balloon_report(struct qmp *qmp, const char *device, unsigned int timeout_ms,
+			     struct qmp_balloon_report *ret_report, struct wss_error *err)
+{
+	qmp_auto_json struct json_object *args = json_object_new_object(), *reply = NULL;
+	struct json_object *stats = NULL;
+	char path[QMP_NAME_MAX];
+	uint64_t update_s;
+
+	snprintf(path, sizeof(path), "/machine/peripheral/%s", device);
+	if (!args || qmp_json_put(args, "path", json_object_new_string(path)) < 0 ||
+	    qmp_json_put(args, "property", json_object_new_string("guest-stats")) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (qmp_execute(qmp, "qom-get", args, timeout_ms, &reply, err) < 0)
+		return -1;
+	if (qmp_get_uint64(reply, "last-update", &update_s, err) < 0 ||
+	    qmp_get_object(reply, "stats", &stats, err) < 0)
+		return wss_error_prefix(err, "QMP qom-get");
+	*ret_report = (struct qmp_balloon_report){
+		.free_bytes = get_reported(stats, "stat-free-memory"),
+		.usable_bytes = get_reported(stats, "stat-available-memory"),
+		.cache_bytes = get_reported(stats, "stat-disk-caches"),
+		.managed_bytes = get_reported(stats, "stat-total-memory"),
+		.swap_in_bytes = get_reported(stats, "stat-swap-in"),
+		.swap_out_bytes = get_reported(stats, "stat-swap-out"),
+		.major_faults = get_reported(stats, "stat-major-faults"),
+		.update_s = update_s,
+	};
+	return 0;
+}
+
+int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms, struct qmp_migration *ret_migration,
+		      struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
 	struct qmp_migration migration = {"", false};
@@ -138,10 +179,9 @@ int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 				    err) < 0)
 			return wss_error_prefix(err, "QMP query-migrate");
 		/* States that later versions add count as a running migration. */
-		migration.in_progress = strcmp(migration.state, "none") &&
-					strcmp(migration.state, "completed") &&
-					strcmp(migration.state, "cancelled") &&
-					strcmp(migration.state, "failed");
+		migration.in_progress =
+			strcmp(migration.state, "none") && strcmp(migration.state, "completed") &&
+			strcmp(migration.state, "cancelled") && strcmp(migration.state, "failed");
 	}
 	*ret_migration = migration;
 	return 0;

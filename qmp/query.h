@@ -5,13 +5,13 @@
  * that lacks what QEMU's schema promises is WSS_ERR_FAILED and leaves the connection usable.
  * QEMU versions are taken from qapi/ in its sources.
  */
-#ifndef QMP_QUERY_H
-#define QMP_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/amount.h"
 #include "qmp.h"
 
 #define QMP_STATE_MAX 32
@@ -44,7 +44,7 @@ int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_N
 		   struct wss_error *err);
 
 struct qmp_machine {
-	char type[64]; /* without "-machine": "pc-i440fx-7.2" */
+	char type[64];			 /* without "-machine": "pc-i440fx-7.2" */
 	uint64_t max_ram_below_4g_bytes; /* PC machines only; 0 if not set, or the default */
 };
 /* Reads the machine object by qom-get. QEMU sets max-ram-below-4g to its default at start. */
@@ -67,15 +67,29 @@ struct qmp_balloon {
 	bool present;	       /* false: no active balloon device; the rest is then 0 */
 	uint64_t actual_bytes; /* memory that the guest may use */
 };
-int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_balloon *ret_balloon, struct wss_error *err);
+int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms, struct qmp_balloon *ret_balloon,
+		      struct wss_error *err);
+
+/*
+ * What the guest reports of its memory through the balloon device with that id, by its property guest-stats (QEMU's
+ * docs/interop/virtio-balloon-stats.rst): in bytes but for the faults and the time. What it does not report, or is no size that
+ * a machine has, is unknown.
+ */
+struct qmp_balloon_report {
+	struct wss_amount free_bytes, usable_bytes, cache_bytes, managed_bytes, swap_in_bytes,
+		swap_out_bytes;
+	struct wss_amount major_faults;
+	uint64_t update_s; /* when it did, seconds since the epoch; 0: never */
+};
+int qmp_query_balloon_report(struct qmp *qmp, const char *device, unsigned int timeout_ms,
+			     struct qmp_balloon_report *ret_report, struct wss_error *err);
 
 struct qmp_migration {
 	char state[QMP_STATE_MAX]; /* "active", "completed" …; "" if there never was one */
 	bool in_progress;	   /* it uses, or is about to use, the dirty log */
 };
-int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_migration *ret_migration, struct wss_error *err);
+int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms, struct qmp_migration *ret_migration,
+		      struct wss_error *err);
 
 /*
  * query-memory-size-summary: the memory that the guest was given, whatever the balloon does.
@@ -95,9 +109,7 @@ struct qmp_memdev {
 	uint64_t size_bytes;
 	bool share;
 };
-/*
- * Returns a list of *ret_count entries in *ret_list, for free(); NULL and 0 if there are none.
- */
+/* Returns a list of *ret_count entries in *ret_list, for free(); NULL and 0 if there are none. */
 int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev **ret_list,
 		     size_t *ret_count, struct wss_error *err);
 
@@ -151,5 +163,3 @@ struct qmp_stat {
  */
 int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_stat *stats,
 		    size_t count, unsigned int timeout_ms, struct wss_error *err);
-
-#endif

@@ -27,8 +27,8 @@ static int cancel_error(struct wss_error *err)
 }
 
 /* Waits until the socket is ready for events (POLLIN or POLLOUT) or broken. */
-static int stream_wait_ready(const struct qmp_stream *stream, short events,
-			     uint64_t deadline_ns, struct wss_error *err)
+static int stream_wait_ready(const struct qmp_stream *stream, short events, uint64_t deadline_ns,
+			     struct wss_error *err)
 {
 	struct pollfd pfds[1 + WSS_CANCEL_CHAIN_MAX] = {{.fd = stream->fd, .events = events}};
 	nfds_t n = 1 + wss_cancel_poll_fds(stream->cancel, pfds + 1);
@@ -72,7 +72,8 @@ static int connect_refused(const char *path, int errnum, struct wss_error *err)
 	struct stat st;
 
 	if (errnum == ECONNREFUSED && stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-		return wss_error_set(err, WSS_ERR_CONNECT, "it is a %s, not a UNIX socket", wss_file_kind(st.st_mode));
+		return wss_error_set(err, WSS_ERR_CONNECT, "it is a %s, not a UNIX socket",
+				     wss_file_kind(st.st_mode));
 	return wss_error_errno(err, WSS_ERR_GONE, errnum, "cannot connect");
 }
 
@@ -88,13 +89,12 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "socket");
 	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		/*
-		 * EAGAIN: the listener's queue is full, and poll() cannot wait for room in it.
-		 */
+		/* EAGAIN: the listener's queue is full, and poll() cannot wait for room in it. */
 		if (errno == ENOENT || errno == ECONNREFUSED)
 			return connect_refused(path, errno, err);
 		if (errno != EAGAIN && errno != EINTR)
-			return wss_privilege_errno(err, WSS_ERR_CONNECT, errno, WSS_CAPS_FILE, "cannot connect");
+			return wss_privilege_errno(err, WSS_ERR_CONNECT, errno, WSS_CAPS_FILE,
+						   "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 		if (wss_cancel_sleep_until_ns(cancel, wss_clock_now_ns() + CONNECT_RETRY_NS) < 0)
@@ -131,8 +131,8 @@ static int socket_error(struct wss_error *err, const char *what)
 	return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s", what);
 }
 
-int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
-		    uint64_t deadline_ns, struct wss_error *err)
+int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len, uint64_t deadline_ns,
+		    struct wss_error *err)
 {
 	while (len) {
 		ssize_t n;
@@ -207,12 +207,6 @@ static int stream_receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss
 	return n > 0;
 }
 
-static int closed_error(const struct qmp_stream *s, struct wss_error *err)
-{
-	return wss_error_set(err, WSS_ERR_GONE, "the peer closed the connection%s",
-			     s->end > s->start ? " in the middle of a reply" : "");
-}
-
 static bool stream_take_line(struct qmp_stream *s, const char **ret_line, size_t *ret_len)
 {
 	char *newline;
@@ -246,8 +240,12 @@ int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char 
 		if (stream_make_room(stream, err) < 0)
 			return -1;
 		received = stream_receive(stream, deadline_ns, err);
-		if (received <= 0)
-			return received < 0 ? -1 : closed_error(stream, err);
+		if (received < 0)
+			return -1;
+		if (!received)
+			return wss_error_set(
+				err, WSS_ERR_GONE, "the peer closed the connection%s",
+				stream->end > stream->start ? " in the middle of a reply" : "");
 	}
 	return 0;
 }

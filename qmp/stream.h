@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads and writes lines on a stream socket, with a deadline and a size limit. For qmp/ and
- * src/client/ only. err is never NULL here. deadline_ns is a time of wss_clock_now_ns().
+ * client/ only. err is never NULL here. deadline_ns is a time of wss_clock_now_ns().
  */
-#ifndef QMP_STREAM_H
-#define QMP_STREAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,8 +36,8 @@ int qmp_stream_init(struct qmp_stream *stream, int fd, size_t max_bytes,
 		    const struct wss_cancel *cancel, struct wss_error *err);
 
 /* Writes len bytes. Fails with WSS_ERR_TIMEOUT, _INTERRUPTED, _GONE or _FAILED. */
-int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
-		    uint64_t deadline_ns, struct wss_error *err);
+int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len, uint64_t deadline_ns,
+		    struct wss_error *err);
 
 /*
  * Reads one line without its newline: *ret_line points into the buffer and is valid until the
@@ -58,5 +57,3 @@ int qmp_stream_rest(struct qmp_stream *stream, uint64_t deadline_ns, const char 
 
 /* Closes the socket and frees the buffer; may be called twice. */
 void qmp_stream_close(struct qmp_stream *stream);
-
-#endif

@@ -42,14 +42,15 @@ embed_uri() {
 
 # Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0 may crash
 # when it closes the embedded driver, even after the command succeeded: then try again, and
-# accept "already" as success.
+# accept "already" as success. embed_wrapper: a command that runs virsh.
 embed_virsh() { # ARGUMENT...
 	local status=139 tries=0 out err
 	out=$(mktemp "$embed_root/virsh.XXXXXX") && err=$(mktemp "$embed_root/virsh.XXXXXX") || return 1
 	# Print the output of the last attempt only.
 	while [ $status = 139 ] && [ $((tries += 1)) -le 3 ]; do
 		status=0
-		timeout 90 virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
+		# shellcheck disable=SC2154
+		timeout 90 "${embed_wrapper[@]}" virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
 	done
 	[ $tries = 1 ] || ! grep -q 'already' "$err" || status=0
 	cat "$out"
@@ -86,19 +87,27 @@ embed_devices_xml() { # NAME
 		    <emulator>/usr/bin/qemu-system-x86_64</emulator>
 		    <controller type='usb' model='none'/>
 		    <serial type='file'><source path='$(embed_console "$1")'/><target port='0'/></serial>
-		    <memballoon model='none'/>
+		    $(embed_balloon_xml)
 		  </devices>
 	XML
 }
 
+embed_balloon_xml() {
+	if [ -n "${balloon-}" ]; then
+		echo "<memballoon model='virtio' autodeflate='on'><stats period='$balloon'/></memballoon>"
+	else
+		echo "<memballoon model='none'/>"
+	fi
+}
+
 # Start a guest in embed_root without waiting for it. args: for the kernel command line, see
-# vm-images/README.md.
-embed_guest_start() { # NAME [args="…"] [type=qemu|kvm] [memory=MIB] [paused=1] [define=1]
-	local name=$1 args='' type=qemu memory=512 paused='' define='' option
+# vm-images/README.md. balloon: it has one, with new statistics each so many seconds.
+embed_guest_start() { # NAME [args="…"] [type=qemu|kvm] [memory=MIB] [balloon=SECONDS] [paused=1] [define=1]
+	local name=$1 args='' type=qemu memory=512 balloon='' paused='' define='' option
 	shift
 	for option; do
 		case ${option%%=*} in
-		args | type | memory | paused | define) local "${option%%=*}=${option#*=}" ;;
+		args | type | memory | balloon | paused | define) local "${option%%=*}=${option#*=}" ;;
 		*) echo "embed_guest_start: no option $option" >&2; return 2 ;;
 		esac
 	done
@@ -119,12 +128,26 @@ embed_guest_pid() { # NAME
 	cat "$embed_root/run/qemu/$1.pid"
 }
 
-# Wait until COMMAND succeeds.
+# Advance fair_ms, a clock of a machine with a processor to spare: while N threads want each processor, it is N times as
+# slow. Call it often, as it knows how many there are only when it looks.
+fair_clock() { # -> fair_ms
+	local now=${EPOCHREALTIME/[.,]/} running
+	fair_processors=${fair_processors:-$(nproc)}
+	read -r _ _ _ running _ </proc/loadavg
+	running=$(((${running%/*} + fair_processors - 1) / fair_processors))
+	fair_us=$((${fair_us:-0} + (now - ${fair_then:-$now}) / (running > 0 ? running : 1)))
+	fair_then=$now fair_ms=$((fair_us / 1000))
+}
+
+# Wait until COMMAND succeeds, for so long by that clock.
 wait_until() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1 + 1))
+	local end
+	fair_clock
+	end=$((fair_ms + 1000 * $1 + 1000))
 	shift
 	until "$@"; do
-		[ $SECONDS -lt $end ] || return 1
+		fair_clock
+		[ $fair_ms -lt $end ] || return 1
 		sleep 0.1
 	done
 }

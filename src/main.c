@@ -16,14 +16,14 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
-#include "cmd/dispatch.h"
 #include "client/http-get.h"
+#include "cmd/dispatch.h"
 #include "cmd/top.h"
+#include "history/history.h"
 #include "host/conn.h"
-#include "serve/http-child.h"
-#include "store/history.h"
 #include "kvm/vm.h"
-#include "track/tracker.h"
+#include "measure/tracker.h"
+#include "serve/http-child.h"
 
 static void print_version(void)
 {
@@ -43,7 +43,7 @@ static void print_version(void)
  */
 static int stdout_errno(int errnum)
 {
-	struct pollfd pfd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	struct pollfd pfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
 	if (!errnum && poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR))
 		errnum = EPIPE;
@@ -113,12 +113,17 @@ static void occupy_standard_streams(void)
 
 int main(int argc, char **argv)
 {
+	sigset_t none;
+
 	occupy_standard_streams();
+	/* The mask is inherited, too: where it has SIGTERM, nothing would make a controller give memory back and end. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Where it is ignored, which is inherited, children cannot be waited for, and their pids are taken by others. */
 	signal(SIGCHLD, SIG_DFL);
 	if (wss_http_child_is(argc, argv))
 		return wss_http_child_main(argc, argv);
 	wss_stop_install();
-	wss_log_detect_journal();
+	wss_log_open();
 	return process_end(close_stdout(wss_dispatch(argc, argv, print_version)));
 }

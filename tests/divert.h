@@ -5,8 +5,7 @@
  * library to another are not diverted. The program is linked as usual; its table of addresses
  * is changed at run time, in a way that works under valgrind and the sanitizers.
  */
-#ifndef WSS_TESTS_DIVERT_H
-#define WSS_TESTS_DIVERT_H
+#pragma once
 
 /*
  * Diverts calls of function to replacement, which has the same type. *ret_real is set to the
@@ -21,5 +20,3 @@
 	} while (0)
 
 void divert_calls(const char *function, void *replacement, void **ret_real);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The same numbers in each run and on every machine: xorshift64 (Marsaglia, Xorshift RNGs, 2003).
  */
-#ifndef WSS_TESTS_RANDOM_H
-#define WSS_TESTS_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ static inline uint64_t random_below(uint64_t limit)
 	random_state ^= random_state << 17;
 	return random_state % limit;
 }
-
-#endif

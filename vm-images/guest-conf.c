@@ -10,8 +10,12 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-struct conf conf = {.map_pages = 64 * MIB_PAGES, .touch_pages = UINT64_MAX, .balloon = true,
-		    .way = {.mode = MODE_RMW, .stride = 1}, .threads = 1, .interval = 1};
+struct conf conf = {.map_pages = 64 * MIB_PAGES,
+		    .touch_pages = UINT64_MAX,
+		    .balloon = true,
+		    .way = {.mode = MODE_RMW, .stride = 1},
+		    .threads = 1,
+		    .interval = 1};
 
 static uint64_t number(const char *key, const char *text, char **ret_end)
 {
@@ -20,8 +24,7 @@ static uint64_t number(const char *key, const char *text, char **ret_end)
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (end == text || *text == '-' || errno || value > UINT32_MAX ||
-	    (!ret_end && *end))
+	if (end == text || *text == '-' || errno || value > UINT32_MAX || (!ret_end && *end))
 		fail("bad value for %s: %s", key, text);
 	if (ret_end)
 		*ret_end = end;
@@ -152,8 +155,7 @@ static void check_conf(void)
 	if (conf.touch_pages == UINT64_MAX)
 		conf.touch_pages = most;
 	if (conf.touch_pages > most)
-		fail("wss.touch is more than the %llu pages there are",
-		     (unsigned long long)most);
+		fail("wss.touch is more than the %llu pages there are", (unsigned long long)most);
 	if (conf.phases_text)
 		parse_phases("wss.phases", conf.phases_text);
 	if (!conf.nr_phases)

@@ -110,7 +110,7 @@ static void mount_all(void)
 /* All modules are in /modules; a built-in one is not an error. */
 static void load_modules(const char *driver)
 {
-	const char *const names[] = {"virtio_ring", "virtio", "virtio_pci_legacy_dev",
+	const char *const names[] = {"virtio_ring",	      "virtio",	    "virtio_pci_legacy_dev",
 				     "virtio_pci_modern_dev", "virtio_pci", driver};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -229,7 +229,8 @@ static unsigned long long vmstat(const char *name)
 {
 	size_t len = strlen(name);
 
-	for (char *line = vmstat_text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	for (char *line = vmstat_text; line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		if (!strncmp(line, name, len) && line[len] == ' ')
 			return strtoull(line + len, NULL, 10);
 	return 0;
@@ -237,8 +238,8 @@ static unsigned long long vmstat(const char *name)
 
 struct totals {
 	uint64_t touches, loops; /* since the start */
-	uint64_t phase_loops;    /* in this phase */
-	unsigned int phase;      /* number of phases begun, without the idle time */
+	uint64_t phase_loops;	 /* in this phase */
+	unsigned int phase;	 /* number of phases begun, without the idle time */
 };
 
 static void report(struct totals *t, bool idle, uint64_t interval_ms)
@@ -278,9 +279,8 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 	    (unsigned long long)file_pages,
 	    (vmstat("balloon_inflate") - vmstat("balloon_deflate")) * PAGE,
 	    (unsigned long long)info.freeram * info.mem_unit,
-	    (vmstat("nr_active_file") + vmstat("nr_inactive_file")) * PAGE,
-	    vmstat("pgpgin") * 1024, vmstat("oom_kill"), (unsigned long long)gap_ns / 1000,
-	    (unsigned long long)passes,
+	    (vmstat("nr_active_file") + vmstat("nr_inactive_file")) * PAGE, vmstat("pgpgin") * 1024,
+	    vmstat("oom_kill"), (unsigned long long)gap_ns / 1000, (unsigned long long)passes,
 	    (unsigned long long)t->loops, (unsigned long long)t->touches);
 }
 
@@ -333,8 +333,7 @@ static bool run_phase(struct totals *t, struct phase *phase, uint64_t file_pages
 	say("phase phase=%u time_ms=%llu state=%s set_bytes=%llu table_bytes=%llu seconds=%llu",
 	    t->phase, (unsigned long long)began, idle ? "idle" : "touching",
 	    (unsigned long long)((phase->pages + file_pages) * PAGE),
-	    (unsigned long long)(table_pages(phase) * PAGE),
-	    (unsigned long long)phase->seconds);
+	    (unsigned long long)(table_pages(phase) * PAGE), (unsigned long long)phase->seconds);
 	while (began < end) {
 		uint64_t until = began + conf.interval * 1000;
 

@@ -47,8 +47,8 @@ void populate(void)
 {
 	size_t size = conf.map_pages * PAGE;
 
-	area = mmap(NULL, size ? size : PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = mmap(NULL, size ? size : PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
 	if (area == MAP_FAILED)
 		fail("cannot map %zu bytes", size);
 	madvise(area, size, MADV_NOHUGEPAGE);

@@ -3,8 +3,7 @@
  * Shared by the parts of the test guest's program: guest-init.c is process 1 and runs the
  * phases, guest-conf.c parses the kernel command line, guest-touch.c touches pages.
  */
-#ifndef WSS_GUEST_H
-#define WSS_GUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,10 +62,10 @@ _Noreturn void power_off(void);
  * Prints an error and powers off: a guest that cannot do what it was told must not look like
  * one that does.
  */
-#define fail(...)                                                                             \
-	do {                                                                                  \
-		say("error " __VA_ARGS__);                                                    \
-		power_off();                                                                  \
+#define fail(...)                          \
+	do {                               \
+		say("error " __VA_ARGS__); \
+		power_off();               \
 	} while (0)
 
 /* What is touched */
@@ -80,7 +79,7 @@ struct worker {
 	uint64_t touches;   /* in this phase */
 	uint64_t counted;   /* touches already reported */
 	uint64_t drawn;	    /* different pages since then, with wss.draw */
-	uint64_t next;      /* sequential cursor within the share */
+	uint64_t next;	    /* sequential cursor within the share */
 	uint64_t gap_ns;    /* longest gap in this interval, with wss.gap */
 };
 extern struct worker workers[MAX_THREADS + 1];
@@ -109,5 +108,3 @@ void run_until_ms(uint64_t ms);
  * for 2 MiB.
  */
 uint64_t table_pages(const struct phase *phase);
-
-#endif

@@ -12,15 +12,16 @@
  *   access=      read (default), write, or modify (read, then write)
  *   rate=N       pages a second, over all processors; by default 0, as fast as possible
  *   seconds=N    length of the phase; by default 0, forever
+ *   report=N     seconds from one report to the next; by default 5
  *
  * Of two processors each touches every second page; of more than two only the first runs. Pages are
  * numbered in RAM: on machines with more than 3.5 GiB page 0xc0000 lies at 4 GiB, above the hole.
  *
  * On the first serial port it writes a line when a phase begins, one when the first processor has
  * touched each of its pages once, and every five seconds how often that processor has touched a page
- * since it started, with a histogram of how long its batches took since the line before. A batch is
- * 64 touches, or a single one at rates below 6,400 a second. Bucket b below 8 is b ns; bucket b from
- * 24 on begins at (8 + b % 8) << (b / 8 - 3) ns.
+ * since it started, with the longest of its batches since the line before, in ns, and a histogram of how
+ * long they took. A batch is 64 touches, or a single one at rates below 6,400 a second. Bucket b below 16
+ * is b ns; bucket b from 16 on begins at (16 + b % 16) << (b / 16 - 1) ns; the last has all that is longer.
  *
  * Besides the pages asked for a guest touches those of this program and of its stacks: at most four
  * of 4 KiB.
@@ -31,13 +32,12 @@
 #define PAGE_BYTES 4096
 #define MAX_PHASES 8
 #define BATCH 64
-#define BUCKETS 512
-#define REPORT_SECONDS 5
+#define BUCKETS 448 /* up to 2 s */
 
 enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_MODIFY };
 
 struct phase {
-	uint64_t pages, first, stride, rate, seconds;
+	uint64_t pages, first, stride, rate, seconds, report;
 	bool random;
 	enum access access;
 };
@@ -45,10 +45,10 @@ struct phase {
 static struct phase phases[MAX_PHASES];
 static unsigned n_phases;
 static uint64_t tsc_hz;
-static unsigned n_cpus; /* that run */
+static unsigned n_cpus;		       /* that run */
 static volatile unsigned cpus_started; /* besides the first */
 static uint32_t histogram[BUCKETS];
-static uint64_t touches;
+static uint64_t touches, longest_ns;
 
 static void out8(uint16_t port, uint8_t value)
 {
@@ -174,7 +174,7 @@ static uint64_t measure_tsc_hz(void)
 		uint64_t began, took;
 
 		out8(0x61, (uint8_t)((in8(0x61) & ~2) | 1)); /* speaker off, gate on */
-		out8(0x43, 0xb0);			      /* channel 2, both bytes, interrupt on terminal count */
+		out8(0x43, 0xb0); /* channel 2, both bytes, interrupt on terminal count */
 		out8(0x42, ticks & 0xff);
 		out8(0x42, ticks >> 8);
 		began = tsc();
@@ -202,11 +202,12 @@ static void phase_word(struct phase *phase, const char *text)
 		const char *name;
 		unsigned long offset;
 	} numbers[] = {
-		{ "pages=", __builtin_offsetof(struct phase, pages) },
-		{ "first=", __builtin_offsetof(struct phase, first) },
-		{ "stride=", __builtin_offsetof(struct phase, stride) },
-		{ "rate=", __builtin_offsetof(struct phase, rate) },
-		{ "seconds=", __builtin_offsetof(struct phase, seconds) },
+		{"pages=", __builtin_offsetof(struct phase, pages)},
+		{"first=", __builtin_offsetof(struct phase, first)},
+		{"stride=", __builtin_offsetof(struct phase, stride)},
+		{"rate=", __builtin_offsetof(struct phase, rate)},
+		{"seconds=", __builtin_offsetof(struct phase, seconds)},
+		{"report=", __builtin_offsetof(struct phase, report)},
 	};
 
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -236,7 +237,7 @@ static void phases_parse(const char *text)
 	while (n_phases < MAX_PHASES) {
 		struct phase *phase = &phases[n_phases++];
 
-		*phase = (struct phase){ .pages = 4096, .first = 4096, .stride = 1 };
+		*phase = (struct phase){.pages = 4096, .first = 4096, .stride = 1, .report = 5};
 		while (*text && *text != ';') {
 			while (*text == ' ' || *text == '\n')
 				text++;
@@ -269,14 +270,19 @@ static void touch(enum access access, uint64_t page)
 static void histogram_add(uint64_t tsc_ticks)
 {
 	uint64_t ns = tsc_ticks * 1000 / (tsc_hz / 1000000);
-	unsigned high = 63 - (unsigned)__builtin_clzll(ns | 8);
+	unsigned high = 63 - (unsigned)__builtin_clzll(ns | 16);
+	uint64_t bucket = ns < 16 ? ns : (uint64_t)(high - 3) * 16 + (ns >> (high - 4) & 15);
 
-	histogram[ns < 8 ? ns : (uint64_t)high * 8 + (ns >> (high - 3) & 7)]++;
+	if (ns > longest_ns)
+		longest_ns = ns;
+	histogram[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 }
 
 static void report(void)
 {
 	print_field("ring3: touches=", touches);
+	print_field(" longest=", longest_ns);
+	longest_ns = 0;
 	print(" batches=");
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		if (!histogram[i])
@@ -300,7 +306,7 @@ struct order {
 
 static struct order order_begin(uint64_t n, bool random)
 {
-	struct order order = { .n = n, .random = random, .mask = 1 };
+	struct order order = {.n = n, .random = random, .mask = 1};
 
 	while (order.mask < n)
 		order.mask <<= 1;
@@ -359,7 +365,7 @@ static void phase_run(unsigned cpu, unsigned number)
 			}
 			done += batch;
 		}
-		if (cpu == 0 && tsc() - reported >= REPORT_SECONDS * tsc_hz) {
+		if (cpu == 0 && tsc() - reported >= phase->report * tsc_hz) {
 			reported = tsc();
 			report();
 		}

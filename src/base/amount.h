@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A number that may be unknown, which is not the same as 0. */
-#ifndef WSS_BASE_AMOUNT_H
-#define WSS_BASE_AMOUNT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +13,5 @@ struct wss_amount {
 
 static inline struct wss_amount wss_amount_of(uint64_t value)
 {
-	return (struct wss_amount){ true, value };
+	return (struct wss_amount){true, value};
 }
-
-#endif

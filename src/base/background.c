@@ -42,7 +42,7 @@ static void release_nothing(void *opaque)
 int wss_background_start(struct wss_background *background, void (*run)(void *opaque), void *opaque,
 			 struct wss_error *err)
 {
-	const struct wss_work work = { .run = run, .release = release_nothing, .opaque = opaque };
+	const struct wss_work work = {.run = run, .release = release_nothing, .opaque = opaque};
 
 	background->began_ns = wss_clock_now_ns();
 	return wss_worker_start(background->workers, &work, &background->worker, err);
@@ -71,7 +71,8 @@ bool wss_background_end(struct wss_background *background, uint64_t timeout_ns)
 
 	if (!background)
 		return true;
-	idle = wss_background_wait(background, timeout_ns) || !wss_worker_leave(background->worker, NULL);
+	idle = wss_background_wait(background, timeout_ns) ||
+	       !wss_worker_leave(background->worker, NULL);
 	if (background->worker && idle)
 		wss_worker_join(background->worker);
 	wss_workers_free(background->workers);

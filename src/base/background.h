@@ -3,8 +3,7 @@
  * Work that may wait for a disk, in a thread of its own, for a loop that must not wait. One piece at a time: what
  * it uses is its own until it has ended.
  */
-#ifndef WSS_BASE_BACKGROUND_H
-#define WSS_BASE_BACKGROUND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool wss_background_wait(struct wss_background *background, uint64_t timeout_ns)
  * process ends, so that none of that may be freed. Takes NULL.
  */
 bool wss_background_end(struct wss_background *background, uint64_t timeout_ns);
-
-#endif

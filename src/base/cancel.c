@@ -54,9 +54,9 @@ size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_f
 	size_t n = 0;
 
 	/* poll() ignores the descriptor while it is -1, before the handlers are installed. */
-	ret_fds[n++] = (struct pollfd){ .fd = wss_stop_fd(), .events = POLLIN };
+	ret_fds[n++] = (struct pollfd){.fd = wss_stop_fd(), .events = POLLIN};
 	for (; cancel; cancel = cancel->parent)
-		ret_fds[n++] = (struct pollfd){ .fd = cancel->fd, .events = POLLIN };
+		ret_fds[n++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
 	return n;
 }
 
@@ -67,13 +67,13 @@ int wss_cancel_sleep_on_fd(const struct wss_cancel *cancel, int fd, uint64_t whe
 	struct pollfd *own = &fds[n];
 
 	/* poll() ignores a descriptor of -1. */
-	*own = (struct pollfd){ .fd = fd, .events = POLLIN };
-	if (wss_clock_sleep_injected(when_ns))
+	*own = (struct pollfd){.fd = fd, .events = POLLIN};
+	if (!wss_cancel_requested(cancel) && wss_clock_sleep_injected(when_ns))
 		return wss_cancel_requested(cancel) ? -1 : 0;
 	/* The descriptors stay readable, so a request just before the sleep is not lost. */
 	for (uint64_t now = wss_clock_now_ns(); now < when_ns; now = wss_clock_now_ns()) {
-		struct timespec ts = { .tv_sec = (time_t)((when_ns - now) / WSS_NS_PER_S),
-				       .tv_nsec = (long)((when_ns - now) % WSS_NS_PER_S) };
+		struct timespec ts = {.tv_sec = (time_t)((when_ns - now) / WSS_NS_PER_S),
+				      .tv_nsec = (long)((when_ns - now) % WSS_NS_PER_S)};
 
 		if (wss_cancel_requested(cancel) || own->revents)
 			break;

@@ -4,8 +4,7 @@
  * can request its end. Tokens form chains: a request to a parent also applies to its children.
  * The root of every chain is the stop signal (base/stop.h), also represented by a NULL token.
  */
-#ifndef WSS_BASE_CANCEL_H
-#define WSS_BASE_CANCEL_H
+#pragma once
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -24,7 +23,10 @@ struct wss_cancel {
 /* Tokens in a chain, the stop signal included. */
 #define WSS_CANCEL_CHAIN_MAX 4
 
-#define WSS_CANCEL_INIT { .fd = -1 }
+#define WSS_CANCEL_INIT  \
+	{                \
+		.fd = -1 \
+	}
 
 /*
  * Initializes a token that has not been requested. parent, which may be NULL, must outlive it.
@@ -60,5 +62,3 @@ int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns)
  * that. With an injected clock fd is not looked at.
  */
 int wss_cancel_sleep_on_fd(const struct wss_cancel *cancel, int fd, uint64_t when_ns);
-
-#endif

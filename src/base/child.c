@@ -20,7 +20,7 @@
 
 static void close_from_to(unsigned first, unsigned last)
 {
-	struct rlimit limit = { .rlim_cur = OPEN_FILES_MAX };
+	struct rlimit limit = {.rlim_cur = OPEN_FILES_MAX};
 
 	if (syscall(__NR_close_range, first, last, 0u) == 0)
 		return;
@@ -52,7 +52,7 @@ void wss_child_close_all_but(const int *keep, size_t n)
 static void child_main(void (*fn)(void *), void *result, size_t size, int out)
 {
 	/* Sanitizers and valgrind report there. */
-	const int keep[] = { STDERR_FILENO, out };
+	const int keep[] = {STDERR_FILENO, out};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	wss_child_close_all_but(keep, 2);
@@ -63,12 +63,6 @@ static void child_main(void (*fn)(void *), void *result, size_t size, int out)
 int wss_child_open_clear_refs(void)
 {
 	return open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-}
-
-static void child_reap(pid_t pid)
-{
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t timeout_ns,
@@ -92,7 +86,7 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 	if (pid == 0)
 		child_main(fn, result, size, out);
 	close(wss_steal_fd(&out));
-	pfd = (struct pollfd){ .fd = in, .events = POLLIN };
+	pfd = (struct pollfd){.fd = in, .events = POLLIN};
 	do
 		ready = poll(&pfd, 1, wss_clock_poll_ms(deadline));
 	while (ready < 0 && errno == EINTR && wss_clock_now_ns() < deadline);
@@ -100,11 +94,12 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 		n = read(in, result, size);
 	else
 		kill(pid, SIGKILL);
-	child_reap(pid);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	if (ready <= 0)
-		return wss_error_set(err, WSS_ERR_TIMEOUT, "a child process did not finish in time");
+		return wss_error_set(err, WSS_ERR_TIMEOUT,
+				     "a child process did not finish in time");
 	if (n != (ssize_t)size)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "a child process died without a result");
+		return wss_error_set(err, WSS_ERR_FAILED, "a child process died without a result");
 	return 0;
 }

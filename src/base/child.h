@@ -5,8 +5,7 @@
  *
  * A child that is forked for anything else begins with wss_child_close_all_but().
  */
-#ifndef WSS_BASE_CHILD_H
-#define WSS_BASE_CHILD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void wss_child_close_all_but(const int *keep, size_t n);
  * whatever root a test has set up.
  */
 int wss_child_open_clear_refs(void);
-
-#endif

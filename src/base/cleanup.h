@@ -3,8 +3,7 @@
  * Scope-bound cleanup: a variable marked wss_auto_* is released when it goes out of scope, on
  * every path. wss_steal_*() passes ownership on.
  */
-#ifndef WSS_BASE_CLEANUP_H
-#define WSS_BASE_CLEANUP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -42,12 +41,12 @@ static inline void wss_cleanup_dir(DIR **d)
 #define wss_auto_dir wss_cleanup(wss_cleanup_dir)
 
 /* Returns the pointer and leaves NULL behind, so that the cleanup does nothing. */
-#define wss_steal_ptr(p)                    \
-	({                                  \
-		__typeof__(p) *pp_ = &(p);  \
-		__typeof__(p) v_ = *pp_;    \
-		*pp_ = NULL;                \
-		v_;                         \
+#define wss_steal_ptr(p)                   \
+	({                                 \
+		__typeof__(p) *pp_ = &(p); \
+		__typeof__(p) v_ = *pp_;   \
+		*pp_ = NULL;               \
+		v_;                        \
 	})
 
 /* Returns the descriptor and leaves -1 behind. */
@@ -58,5 +57,3 @@ static inline int wss_steal_fd(int *fd)
 	*fd = -1;
 	return v;
 }
-
-#endif

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cancel.h"
@@ -48,6 +47,20 @@ uint64_t wss_clock_thread_ns(void)
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t wss_clock_take_thread_ns(void)
+{
+	static _Thread_local uint64_t taken_ns;
+	uint64_t now_ns = wss_clock_thread_ns(), since_ns = now_ns - taken_ns;
+
+	taken_ns = now_ns;
+	return since_ns;
+}
+
+uint64_t wss_clock_process_ns(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 bool wss_clock_is_due(uint64_t *when_ns, uint64_t every_ns)
 {
 	uint64_t now_ns = wss_clock_now_ns();
@@ -78,14 +91,25 @@ int64_t wss_clock_age_seconds(int64_t wall_s)
 
 bool wss_clock_sleep_injected(uint64_t when_ns)
 {
-	if (injected)
-		injected->sleep_until_ns(injected->opaque, when_ns);
-	return injected != NULL;
+	if (!injected || !injected->sleep_until_ns)
+		return false;
+	injected->sleep_until_ns(injected->opaque, when_ns);
+	return true;
 }
 
 int wss_clock_sleep_until_ns(uint64_t when_ns)
 {
 	return wss_cancel_sleep_until_ns(NULL, when_ns);
+}
+
+void wss_clock_rest_until_ns(uint64_t when_ns)
+{
+	const struct timespec when = {.tv_sec = (time_t)(when_ns / WSS_NS_PER_S),
+				      .tv_nsec = (long)(when_ns % WSS_NS_PER_S)};
+
+	if (!wss_clock_sleep_injected(when_ns))
+		while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &when, NULL) == EINTR)
+			continue;
 }
 
 int wss_clock_poll_ms(uint64_t deadline_ns)
@@ -116,7 +140,7 @@ void wss_clock_format_local(time_t when, char *ret_text)
 
 int wss_clock_parse(const char *text, time_t *ret_when)
 {
-	struct tm tm = { 0 }, normal;
+	struct tm tm = {0}, normal;
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
 	time_t when;
 

@@ -3,8 +3,7 @@
  * The only source of time. Windows and deadlines use CLOCK_BOOTTIME, which keeps counting
  * while the host is suspended; wall-clock time is only printed.
  */
-#ifndef WSS_BASE_CLOCK_H
-#define WSS_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +20,15 @@ uint64_t wss_clock_suspended_ns(void);
 
 /* CPU time of the calling thread in nanoseconds. It does not grow while the thread waits for a disk or a processor. */
 uint64_t wss_clock_thread_ns(void);
+
+/*
+ * Returns the CPU time of the calling thread, in ns, since it last called this, or since it was started: for whoever
+ * is charged with it. Waking up for a piece of work so counts with that work.
+ */
+uint64_t wss_clock_take_thread_ns(void);
+
+/* CPU time of all threads of this process in nanoseconds, also of those that have ended. */
+uint64_t wss_clock_process_ns(void);
 
 /*
  * Whether the time *when_ns has come. If so, *when_ns becomes every_ns from now, for something that
@@ -46,8 +54,11 @@ int64_t wss_clock_age_seconds(int64_t wall_s);
  */
 int wss_clock_sleep_until_ns(uint64_t when_ns);
 
+/* The same for what has to be done after a request to stop as well, which does not shorten it. */
+void wss_clock_rest_until_ns(uint64_t when_ns);
+
 /*
- * If a test has injected a clock, sleeps until when_ns by that and returns true; otherwise
+ * If a test has injected a way to sleep, sleeps until when_ns by that and returns true; otherwise
  * returns false at once. For functions that sleep without this module (base/cancel.h).
  */
 bool wss_clock_sleep_injected(uint64_t when_ns);
@@ -69,7 +80,8 @@ void wss_clock_format_local(time_t when, char *ret_text);
 int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*
- * Replaces the clock in tests: now_ns() returns the time, and sleeping calls sleep_until().
+ * Replaces the clock in tests: now_ns() returns the time, and sleeping calls sleep_until_ns(). If that is
+ * NULL, a sleep is a real one, which goes on until its time has come by now_ns().
  * NULL restores the real clock. If wall_seconds is NULL, the time of day stays real; if suspended_ns is, the
  * host is never suspended.
  */
@@ -81,5 +93,3 @@ struct wss_clock_source {
 	uint64_t (*suspended_ns)(void *opaque);
 };
 void wss_clock_inject(const struct wss_clock_source *source);
-
-#endif

@@ -3,8 +3,7 @@
  * Waits for another thread in short steps, between which the caller can check for a stop
  * request. Uses a clock that cannot be set.
  */
-#ifndef WSS_BASE_COND_H
-#define WSS_BASE_COND_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ void wss_cond_wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock);
 
 /* Waits at most timeout_ns for that; false: the time is over. The caller holds the lock. */
 bool wss_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_ns);
-
-#endif

@@ -77,8 +77,8 @@ int wss_deadline_error(const struct wss_deadline *deadline, struct wss_error *er
 	char text[16];
 
 	wss_duration_format(deadline->allowed_ns, text, sizeof(text));
-	return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out after %s%s%s", text, step ? " while " : "",
-			     step ? step : "");
+	return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out after %s%s%s", text,
+			     step ? " while " : "", step ? step : "");
 }
 
 const struct wss_cancel *wss_deadline_cancel(const struct wss_deadline *deadline)

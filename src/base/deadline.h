@@ -13,8 +13,7 @@
  * Where a function takes a deadline, NULL stands for one without limit that only a stop signal
  * cancels.
  */
-#ifndef WSS_BASE_DEADLINE_H
-#define WSS_BASE_DEADLINE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,8 +26,8 @@ struct wss_deadline {
 	const struct wss_cancel *cancel; /* NULL: the stop signal alone */
 	_Atomic uint64_t allowed_ns;	 /* 0: without limit */
 	uint64_t left_ns;
-	uint64_t from_ns;	/* start of the current run */
-	_Atomic uint64_t at_ns; /* time of wss_clock_now_ns(); 0 while paused */
+	uint64_t from_ns;	    /* start of the current run */
+	_Atomic uint64_t at_ns;	    /* time of wss_clock_now_ns(); 0 while paused */
 	_Atomic(const char *) step; /* what the work is doing; NULL: not said */
 };
 
@@ -44,10 +43,7 @@ void wss_deadline_renew(struct wss_deadline *deadline);
  */
 void wss_deadline_run(struct wss_deadline *deadline, uint64_t from_ns);
 
-/*
- * Pauses the deadline and subtracts the time that it ran. Does nothing if it is paused
- * already.
- */
+/* Pauses the deadline and subtracts the time that it ran. Does nothing if it is paused already. */
 void wss_deadline_pause(struct wss_deadline *deadline);
 
 /* Whether a paused deadline has no time left. */
@@ -75,5 +71,3 @@ int wss_deadline_error(const struct wss_deadline *deadline, struct wss_error *er
 
 /* Returns the token; NULL if deadline is NULL. */
 const struct wss_cancel *wss_deadline_cancel(const struct wss_deadline *deadline);
-
-#endif

@@ -2,7 +2,6 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@ static void error_set_text(struct wss_error *err, enum wss_error_code code, cons
 	char text[LONGEST];
 
 	err->code = code;
+	err->shared = false;
 	vsnprintf(text, sizeof(text), fmt, ap);
 	wss_text_fit(text, err->text, sizeof(err->text));
 	wss_text_sanitize(err->text);
@@ -47,12 +47,14 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 	 * Overrides the caller's code, so that ENOMEM never looks like a host that lacks a
 	 * feature.
 	 */
-	return wss_error_set(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, "%s: %s", what, strerror(errnum));
+	return wss_error_set(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, "%s: %s", what,
+			     strerror(errnum));
 }
 
 int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 {
 	char what[LONGEST];
+	bool shared;
 	va_list ap;
 
 	if (!err)
@@ -60,7 +62,10 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return wss_error_set(err, err->code, "%s: %s", what, err->text);
+	shared = err->shared;
+	wss_error_set(err, err->code, "%s: %s", what, err->text);
+	err->shared = shared;
+	return -1;
 }
 
 void wss_error_clear(struct wss_error *err)
@@ -68,5 +73,6 @@ void wss_error_clear(struct wss_error *err)
 	if (err) {
 		err->code = WSS_OK;
 		err->text[0] = '\0';
+		err->shared = false;
 	}
 }

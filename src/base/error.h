@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Error value: owned by the caller, passed as the last parameter of every function that can
- * fail, set once where the error arises, prefixed by callers that know more, and printed only
- * by commands.
+ * The room base/: what the other rooms need and that knows no guest. It uses libc alone.
+ *
+ *   results   this file; amount.h (a number that may be unknown), bound.h, cleanup.h
+ *   text      units.h, number.h, text.h (what may reach a terminal), nearest.h, log.h, journal.h
+ *   time      clock.h; deadline.h, cancel.h and stop.h, by which every wait ends; cond.h
+ *   threads   worker.h for calls that may hang, background.h for a disk that may be slow, both on
+ *             thread.h; child.h for a process
+ *   files     root.h for /proc and /sys, file.h for names that others may have prepared, newfile.h
+ *             to create a file, io.h
+ *   rights    privilege.h
+ *   tests     fault.h switches behaviour off
+ *
+ * A helper moves here when a second room needs it.
+ *
+ * The error value is owned by the caller, passed as the last parameter of every function that can
+ * fail, set once where the error arises, prefixed by callers that know more, and printed only by
+ * commands and the service.
  */
-#ifndef WSS_BASE_ERROR_H
-#define WSS_BASE_ERROR_H
+#pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "base/text.h"
 
@@ -23,17 +37,22 @@ enum wss_error_code {
 	WSS_ERR_INTERRUPTED, /* a signal asked the process to stop */
 	WSS_ERR_NO_MEMORY,
 	WSS_ERR_AMBIGUOUS, /* a word matches two guests; a UUID would be unambiguous */
+	WSS_ERR_DAMAGED,   /* a file is not what its format allows: it must be replaced */
 };
 
 struct wss_error {
 	enum wss_error_code code;
 	char text[512]; /* one line without a newline; always printable */
+	bool shared;	/* of something that all guests have, as a file, so that once says it */
 };
 
-#define WSS_ERROR_INIT { WSS_OK, "" }
+#define WSS_ERROR_INIT            \
+	{                         \
+		WSS_OK, "", false \
+	}
 
 /*
- * Sets code and text. Of a text that does not fit, part is left out; control characters become '?'.
+ * Sets code and text, as an error that is not shared. Of a text that does not fit, part is left out; control characters become '?'.
  * err may be NULL: nothing is stored then. Always returns -1, so that a function can end with
  * "return wss_error_set(err, ...)".
  */
@@ -53,5 +72,3 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 
 /* Resets err to WSS_OK and an empty text. */
 void wss_error_clear(struct wss_error *err);
-
-#endif

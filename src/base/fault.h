@@ -5,9 +5,11 @@
  * warns when it is set.
  *
  *   skip-zap         nothing is unmapped when a window of mmu is armed
+ *   skip-aging       nothing is aged when a window of lrugen is armed
  *   selftest-fails   the copy-on-write self-test finds a lost write
  *   selftest-cannot  the self-test cannot be run
  *   slow-zap         the predicted stall of a zap is ten seconds
+ *   slow-log         the predicted stall of the start of a dirty log is ten seconds
  *   log-first        the dirty log is started without a zap before it
  *   short-log        the dirty log is requested for one second, whatever the window
  *   short-hold       the watchdog resumes a held guest after 0.2 s
@@ -18,15 +20,11 @@
  *   no-tmpfile       the file system has no unnamed files
  *   stuck-service    the service hangs after it has begun, until it is stopped
  */
-#ifndef WSS_BASE_FAULT_H
-#define WSS_BASE_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 
-/*
- * Whether this switch is on. Always false in a program that has more privileges than its
- * caller.
- */
+/* Whether this switch is on. Always false in a program that has more privileges than its caller. */
 bool wss_fault(const char *name);
 
 /* Returns the variable's text for the warning, or NULL if it is not set. */
@@ -37,5 +35,3 @@ const char *wss_fault_text(void);
  * configuration files: VIRT_WSS_SYSROOT in tests, else "/".
  */
 const char *wss_test_sysroot(void);
-
-#endif

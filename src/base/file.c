@@ -43,7 +43,8 @@ static bool names_directory(const char *name)
  */
 static int directory_open(int at, const char *path, unsigned *links)
 {
-	wss_auto_close int fd = openat(at, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	wss_auto_close int fd =
+		openat(at, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	while (fd >= 0 && *(path += strspn(path, "/"))) {
 		char name[NAME_MAX + 1], target[PATH_MAX];
@@ -79,8 +80,7 @@ static int directory_open(int at, const char *path, unsigned *links)
 int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_error *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	wss_auto_free char *directory =
-		slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+	wss_auto_free char *directory = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
 	wss_auto_free char *copy = strdup(name);
 	unsigned links = 0;
 	int fd;
@@ -93,11 +93,12 @@ int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_err
 					   : "no file named");
 	fd = directory_open(AT_FDCWD, directory, &links);
 	if (fd < 0 && errno == EPERM)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "a symbolic link on the way belongs to another user, who could redirect it");
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"a symbolic link on the way belongs to another user, who could redirect it");
 	if (fd < 0)
-		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED,
-				       errno, "cannot open its directory");
+		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
+				       "cannot open its directory");
 	*ret_place = (struct wss_place){fd, wss_steal_ptr(copy)};
 	return 0;
 }
@@ -134,14 +135,13 @@ int wss_file_check_private(const char *path, const struct stat *st, const char *
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return wss_error_set(
 			err, WSS_ERR_FAILED,
-			"%s belongs to another user (uid %lu): it must be yours or root's",
-			what, (unsigned long)st->st_uid);
-	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) &&
-	     (!is_own_group(st->st_gid) || has_access_list(path))))
+			"%s belongs to another user (uid %lu): it must be yours or root's", what,
+			(unsigned long)st->st_uid);
+	if ((st->st_mode & S_IWOTH) ||
+	    ((st->st_mode & S_IWGRP) && (!is_own_group(st->st_gid) || has_access_list(path))))
 		return wss_error_set(
 			err, WSS_ERR_FAILED,
-			"other users may write to %s: only you and root must be able to",
-			what);
+			"other users may write to %s: only you and root must be able to", what);
 	return 0;
 }
 
@@ -153,7 +153,8 @@ static int directory_check_private(const char *directory, struct wss_error *err)
 {
 	for (const char *end = directory;; end = strchrnul(end + 1, '/')) {
 		bool is_last = !end[end == directory];
-		wss_auto_free char *path = strndup(directory, end == directory ? 1 : (size_t)(end - directory));
+		wss_auto_free char *path =
+			strndup(directory, end == directory ? 1 : (size_t)(end - directory));
 		struct stat st;
 
 		if (!path)
@@ -217,16 +218,14 @@ int wss_file_check_regular(const struct stat *st, struct wss_error *err)
 }
 
 /* In /tmp, another user may have created the file to read our output. */
-static int check_owner(const struct wss_place *place, const struct stat *st,
-		       struct wss_error *err)
+static int check_owner(const struct wss_place *place, const struct stat *st, struct wss_error *err)
 {
 	struct stat directory;
 
 	if (st->st_uid == geteuid())
 		return 0;
 	if (fstat(place->dirfd, &directory) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot examine its directory");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine its directory");
 	if (!(directory.st_mode & S_ISVTX) || !(directory.st_mode & S_IWOTH))
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED,
@@ -239,8 +238,7 @@ static int check_owner(const struct wss_place *place, const struct stat *st,
 static int place_open_path(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
 			   struct wss_error *err)
 {
-	wss_auto_close int fd =
-		openat(place->dirfd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	wss_auto_close int fd = openat(place->dirfd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
@@ -261,8 +259,7 @@ int wss_place_look(const struct wss_place *place, struct stat *ret_st, struct ws
 	return place_open_path(place, &fd, ret_st, err);
 }
 
-/* Opens the regular file that an O_PATH descriptor refers to. */
-static int path_fd_reopen(int fd, int flags, int *ret_fd, struct wss_error *err)
+int wss_file_reopen(int fd, int flags, int *ret_fd, struct wss_error *err)
 {
 	char link[32];
 	int opened;
@@ -283,7 +280,7 @@ int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error 
 
 	if (r <= 0)
 		return r;
-	return path_fd_reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
+	return wss_file_reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
 }
 
 int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err)
@@ -309,7 +306,7 @@ int wss_file_open(const char *path, int *ret_fd, struct wss_error *err)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(&st, err) < 0)
 		return -1;
-	return path_fd_reopen(fd, O_RDONLY, ret_fd, err);
+	return wss_file_reopen(fd, O_RDONLY, ret_fd, err);
 }
 
 /* Returns the descriptor number that path names, or -1 for any other path. */
@@ -348,16 +345,14 @@ int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_
 		 */
 		copy = flags < 0 || (flags & FD_CLOEXEC) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		if (copy < 0)
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "no such descriptor is open");
+			return wss_error_set(err, WSS_ERR_FAILED, "no such descriptor is open");
 		*ret_fd = copy;
 		return 1;
 	}
-	if (strncmp(path, "/dev/", strlen("/dev/")) || lstat(path, &st) < 0 ||
-	    !S_ISCHR(st.st_mode))
+	if (strncmp(path, "/dev/", strlen("/dev/")) || lstat(path, &st) < 0 || !S_ISCHR(st.st_mode))
 		return 0;
-	fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK |
-				O_CLOEXEC);
+	fd = open(path,
+		  (write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open it");
 	*ret_fd = fd;
@@ -372,8 +367,7 @@ static int file_wait_ready(int fd, short events, struct wss_error *err)
 
 	while (!wss_stop_requested()) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return wss_error_errno(err, WSS_ERR_FAILED, errno,
-					       "cannot wait for it");
+			return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot wait for it");
 		if (fds[0].revents && !wss_stop_requested())
 			return 0;
 		fds[0].revents = 0;

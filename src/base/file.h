@@ -8,8 +8,7 @@
  * replace it in between; no open() here waits. Errors refer to the file as "it": callers
  * prefix the name.
  */
-#ifndef WSS_BASE_FILE_H
-#define WSS_BASE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +24,9 @@ struct wss_place {
 	char *name;
 };
 
-#define WSS_PLACE_INIT                                                                        \
-	{                                                                                     \
-		-1, NULL                                                                      \
+#define WSS_PLACE_INIT   \
+	{                \
+		-1, NULL \
 	}
 
 /*
@@ -61,6 +60,12 @@ int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err);
 
 /* Opens a regular file for reading, following symbolic links. WSS_ERR_FAILED, WSS_ERR_GONE. */
 int wss_file_open(const char *path, int *ret_fd, struct wss_error *err);
+
+/*
+ * Opens what a descriptor refers to once more, with flags (O_RDWR, ...) and O_NONBLOCK; the old descriptor may be
+ * O_PATH. WSS_ERR_FAILED.
+ */
+int wss_file_reopen(int fd, int flags, int *ret_fd, struct wss_error *err);
 
 /* Returns the name of a file's type, such as "directory". */
 const char *wss_file_kind(mode_t mode);
@@ -124,5 +129,3 @@ void wss_file_unlock(int fd, int64_t offset);
 void wss_file_close_locked(int *fd);
 
 #define wss_auto_close_locked wss_cleanup(wss_file_close_locked)
-
-#endif

@@ -2,6 +2,7 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@ int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset)
 	size_t done = 0;
 
 	while (done < size) {
-		ssize_t n = pwrite(fd, (const char *)data + done, size - done, offset + (off_t)done);
+		ssize_t n =
+			pwrite(fd, (const char *)data + done, size - done, offset + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -70,4 +72,12 @@ int wss_io_output_error(int errnum, const char *what, struct wss_error *err)
 
 	return wss_error_errno(err, stops ? WSS_ERR_INTERRUPTED : WSS_ERR_FAILED, errnum, "%s",
 			       what);
+}
+
+int wss_io_flush_output(struct wss_error *err)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	return wss_io_output_error(errno ? errno : EIO, "cannot write the output", err);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Complete reads and writes, which continue after partial ones. */
-#ifndef WSS_BASE_IO_H
-#define WSS_BASE_IO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,4 +30,5 @@ bool wss_io_zeros(int fd, off_t offset);
  */
 int wss_io_output_error(int errnum, const char *what, struct wss_error *err);
 
-#endif
+/* Writes what is still to be written to standard output. Fails as wss_io_output_error() says if any of it was lost. */
+int wss_io_flush_output(struct wss_error *err);

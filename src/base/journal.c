@@ -35,16 +35,18 @@ void wss_journal_open(void)
 
 bool wss_journal_send(int priority, const char *text, const char *name, const char *uuid)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char datagram[DATAGRAM_MAX];
 	int len;
 
-	len = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" JOURNAL_SOCKET, wss_test_sysroot());
+	len = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" JOURNAL_SOCKET,
+		       wss_test_sysroot());
 	if (journal_fd < 0 || len < 0 || (size_t)len >= sizeof(address.sun_path))
 		return false;
-	len = snprintf(datagram, sizeof(datagram),
-		       "PRIORITY=%d\nSYSLOG_IDENTIFIER=virt-wss\nDOMAIN_NAME=%s\n%s%s%sMESSAGE=%s\n",
-		       priority, name, uuid[0] ? "DOMAIN_UUID=" : "", uuid, uuid[0] ? "\n" : "", text);
+	len = snprintf(
+		datagram, sizeof(datagram),
+		"PRIORITY=%d\nSYSLOG_IDENTIFIER=virt-wss\nDOMAIN_NAME=%s\n%s%s%sMESSAGE=%s\n",
+		priority, name, uuid[0] ? "DOMAIN_UUID=" : "", uuid, uuid[0] ? "\n" : "", text);
 	return len > 0 && (size_t)len < sizeof(datagram) &&
 	       sendto(journal_fd, datagram, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT,
 		      (const struct sockaddr *)&address, sizeof(address)) == len;

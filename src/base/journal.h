@@ -4,8 +4,7 @@
  * (systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram of "FIELD=value" lines. libsystemd does the same, but
  * comes with several other libraries, and is missing where there is no systemd.
  */
-#ifndef WSS_BASE_JOURNAL_H
-#define WSS_BASE_JOURNAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ void wss_journal_open(void);
  * syslog(3). Texts must not contain a newline. Waits for nobody. False: the journal has not taken it.
  */
 bool wss_journal_send(int priority, const char *text, const char *name, const char *uuid);
-
-#endif

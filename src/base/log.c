@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/log.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,12 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/file.h"
 #include "base/journal.h"
 
 #define TEXT_MAX 1024
+/* A reader that has stalled must not stop the windows and balloons of guests: it is waited for once in so long. */
+#define READER_PATIENCE_MS 1000
+#define READER_PERIOD_NS (60 * WSS_NS_PER_S)
 /* Texts are formatted as long as this, and then shortened. */
 #define LONGEST 4096
 #define NAME_MAX_BYTES 256
@@ -43,17 +49,23 @@ void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text))
 
 /* Set before threads start. */
 static bool log_to_journal, log_has_time;
+static int log_fd = STDERR_FILENO;
 
 void wss_log_show_time(void)
 {
 	log_has_time = true;
 }
 
-void wss_log_detect_journal(void)
+void wss_log_open(void)
 {
 	log_to_journal = wss_journal_has_stderr();
 	if (log_to_journal)
 		wss_journal_open();
+	if (log_fd != STDERR_FILENO)
+		close(log_fd);
+	/* O_NONBLOCK is of the open file, which a terminal's other programs share. */
+	if (!isatty(STDERR_FILENO) || wss_file_reopen(STDERR_FILENO, O_WRONLY, &log_fd, NULL) < 0)
+		log_fd = STDERR_FILENO;
 }
 
 static int log_priority(enum wss_log_level level)
@@ -68,7 +80,7 @@ static int log_priority(enum wss_log_level level)
 	return priority[level];
 }
 
-static void print_to_stderr(enum wss_log_level level, const char *text)
+static bool print_to_stderr(enum wss_log_level level, const char *text)
 {
 	static const char *const prefix[] = {
 		[WSS_LOG_ERROR] = "error: ",
@@ -83,20 +95,57 @@ static void print_to_stderr(enum wss_log_level level, const char *text)
 		prologue();
 	if (log_has_time)
 		wss_clock_format_local(wss_clock_wall_seconds(), time);
-	fprintf(stderr, "%s%svirt-wss: %s%s\n", time, log_has_time ? " " : "", prefix[level], text);
+	return dprintf(log_fd, "%s%svirt-wss: %s%s\n", time, log_has_time ? " " : "", prefix[level],
+		       text) > 0;
 }
 
-/* The journal adds the program's name, and takes the level from the prefix (sd-daemon(3)). */
+/* Under the lock of stderr: messages that nobody read in time, and when the reader is waited for again. */
+static unsigned log_lost;
+static uint64_t log_patient_ns;
+
+/* A pipe takes a line if poll() says so; a terminal may take a part of it, or nothing. */
+static bool stderr_takes_line(void)
+{
+	struct pollfd pfd = {.fd = log_fd, .events = POLLOUT};
+	bool patient = !log_lost && wss_clock_now_ns() >= log_patient_ns;
+
+	if (poll(&pfd, 1, patient ? READER_PATIENCE_MS : 0) > 0)
+		return true;
+	if (patient)
+		log_patient_ns = wss_clock_now_ns() + READER_PERIOD_NS;
+	return false;
+}
+
+/*
+ * The journal adds the program's name, and takes the level from the prefix (sd-daemon(3)). False: the line, or its end,
+ * is lost.
+ */
+static bool line_print(enum wss_log_level level, const char *text)
+{
+	if (log_to_journal)
+		return dprintf(log_fd, "<%d>%s\n", log_priority(level), text) > 0;
+	return print_to_stderr(level, text);
+}
+
 static void log_print(enum wss_log_level level, const char *text)
 {
 	void (*sink)(enum wss_log_level, const char *) = log_sink;
+	char lost[64];
 
-	if (sink)
+	if (sink) {
 		sink(level, text);
-	else if (log_to_journal)
-		fprintf(stderr, "<%d>%s\n", log_priority(level), text);
-	else
-		print_to_stderr(level, text);
+		return;
+	}
+	flockfile(stderr);
+	if (log_lost && stderr_takes_line()) {
+		snprintf(lost, sizeof(lost), "%u message%s lost, as nobody read them", log_lost,
+			 log_lost == 1 ? " was" : "s were");
+		if (line_print(WSS_LOG_WARNING, lost))
+			log_lost = 0;
+	}
+	if (log_lost || !stderr_takes_line() || !line_print(level, text))
+		log_lost++;
+	funlockfile(stderr);
 }
 
 void wss_log(enum wss_log_level level, const char *fmt, ...)
@@ -158,7 +207,7 @@ static struct quota *quota_find(const char *name, const char *uuid)
 		quotas = more;
 		unused = &quotas[n_quotas++];
 	}
-	*unused = (struct quota){ .since_ns = wss_clock_now_ns() };
+	*unused = (struct quota){.since_ns = wss_clock_now_ns()};
 	snprintf(unused->name, sizeof(unused->name), "%s", name);
 	snprintf(unused->uuid, sizeof(unused->uuid), "%s", uuid);
 	return unused;
@@ -173,7 +222,7 @@ static bool quota_take(const char *name, const char *uuid)
 	pthread_mutex_lock(&quotas_lock);
 	quota = quota_find(name, uuid);
 	if (quota && !quota->left_out && quota_is_over(quota))
-		*quota = (struct quota){ .since_ns = wss_clock_now_ns() };
+		*quota = (struct quota){.since_ns = wss_clock_now_ns()};
 	if (quota) {
 		allowed = quota->logged < GUEST_MESSAGES;
 		quota->logged += allowed;
@@ -183,7 +232,8 @@ static bool quota_take(const char *name, const char *uuid)
 	return allowed;
 }
 
-static void guest_print(enum wss_log_level level, const char *name, const char *uuid, const char *text)
+static void guest_print(enum wss_log_level level, const char *name, const char *uuid,
+			const char *text)
 {
 	if (log_sink || !log_to_journal || !wss_journal_send(log_priority(level), text, name, uuid))
 		log_print(level, text);
@@ -198,7 +248,8 @@ void wss_log_guests_left_out(void)
 
 		if (!quota->left_out || !quota_is_over(quota))
 			continue;
-		snprintf(text, sizeof(text), "%s: left out %u more %s about it within a minute", quota->name, quota->left_out,
+		snprintf(text, sizeof(text), "%s: left out %u more %s about it within a minute",
+			 quota->name, quota->left_out,
 			 quota->left_out == 1 ? "message" : "messages");
 		guest_print(WSS_LOG_INFO, quota->name, quota->uuid, text);
 		quota->since_ns = wss_clock_now_ns();

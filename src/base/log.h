@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Messages for people, one line each, on standard error ("virt-wss: warning: ...") or to a
- * sink. Library code returns errors instead; only front ends log, and code that has no caller
- * to return to.
+ * sink. Other code returns errors instead: commands and the service log, and code that has no
+ * caller to return to.
  */
-#ifndef WSS_BASE_LOG_H
-#define WSS_BASE_LOG_H
+#pragma once
 
 enum wss_log_level { WSS_LOG_ERROR, WSS_LOG_WARNING, WSS_LOG_INFO, WSS_LOG_DEBUG };
 
 /* Messages above this level are dropped. Starts as WSS_LOG_INFO. */
 void wss_log_set_level(enum wss_log_level level);
 
-/*
- * Sets a function to call before each message on standard error, to clear the line; NULL:
- * none.
- */
+/* Sets a function to call before each message on standard error, to clear the line; NULL: none. */
 void wss_log_set_prologue(void (*prologue)(void));
 
 /*
@@ -30,10 +26,10 @@ void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text));
 void wss_log_show_time(void);
 
 /*
- * If standard error is connected to the journal (JOURNAL_STREAM, systemd.exec(5)), messages there get the journal's
- * levels instead of words. Call it before threads start.
+ * Finds out what standard error is. If it is the journal (JOURNAL_STREAM, systemd.exec(5)), messages get its levels
+ * instead of words; a terminal is not waited for. Call it before threads start.
  */
-void wss_log_detect_journal(void);
+void wss_log_open(void);
 
 void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -50,5 +46,3 @@ void wss_log_guests_left_out(void);
 
 #define wss_debug(...) wss_log(WSS_LOG_DEBUG, __VA_ARGS__)
 #define wss_warn(...) wss_log(WSS_LOG_WARNING, __VA_ARGS__)
-
-#endif

@@ -52,5 +52,5 @@ void wss_nearest_offer(struct wss_nearest *nearest, const char *word)
 const char *wss_nearest_word(const struct wss_nearest *nearest)
 {
 	return nearest->word && wss_is_slip(nearest->typed, nearest->distance) ? nearest->word
-										: NULL;
+									       : NULL;
 }

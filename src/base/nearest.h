@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the word that a mistyped one probably means. */
-#ifndef WSS_BASE_NEAREST_H
-#define WSS_BASE_NEAREST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ const char *wss_nearest_word(const struct wss_nearest *nearest);
 
 /* Whether a word at this distance is close enough to be what the user meant to type. */
 bool wss_is_slip(const char *typed, unsigned distance);
-
-#endif

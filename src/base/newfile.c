@@ -38,8 +38,7 @@ static int check_writable(const struct wss_place *place, struct wss_error *err)
 	if (wss_place_look(place, &st, err) < 0)
 		return -1;
 	if (faccessat(place->dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot write to its directory");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to its directory");
 	return 0;
 }
 
@@ -55,13 +54,10 @@ static bool is_temporary_name(const char *name)
 	const char *digits = name + strlen(PREFIX);
 
 	return !strncmp(name, PREFIX, strlen(PREFIX)) &&
-	       strspn(digits, "0123456789abcdef") == DIGITS &&
-	       !strcmp(digits + DIGITS, SUFFIX);
+	       strspn(digits, "0123456789abcdef") == DIGITS && !strcmp(digits + DIGITS, SUFFIX);
 }
 
-/*
- * Whether no other process has locked a byte of the file. If so, none can until it is closed.
- */
+/* Whether no other process has locked a byte of the file. If so, none can until it is closed. */
 static bool leftover_lock(int fd)
 {
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -87,8 +83,7 @@ static void leftover_remove(const struct wss_place *directory, char *name)
 /* Removes leftovers. Does nothing if the directory cannot be read. */
 static void leftovers_remove(const struct wss_place *directory)
 {
-	wss_auto_close int fd =
-		openat(directory->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	wss_auto_close int fd = openat(directory->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	wss_auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
@@ -107,8 +102,7 @@ static int temporary_invent(struct wss_newfile *file)
 
 	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
 		return -1;
-	snprintf(file->temporary, sizeof(file->temporary), PREFIX "%0*llx" SUFFIX, DIGITS,
-		 number);
+	snprintf(file->temporary, sizeof(file->temporary), PREFIX "%0*llx" SUFFIX, DIGITS, number);
 	return 0;
 }
 
@@ -162,13 +156,12 @@ static int make_unnamed(struct wss_newfile *file, mode_t mode, struct wss_error 
 		return 1;
 	}
 	/* Kernels before 3.11 take this as opening a directory. */
-	return errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT
-		       ? 0
-		       : create_failed(file, err);
+	return errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT ? 0
+									 : create_failed(file, err);
 }
 
-static int newfile_make(const char *path, mode_t mode, bool named,
-			struct wss_newfile *ret_file, struct wss_error *err)
+static int newfile_make(const char *path, mode_t mode, bool named, struct wss_newfile *ret_file,
+			struct wss_error *err)
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	int r;
@@ -230,8 +223,8 @@ static int name_without_replacing(struct wss_newfile *file)
 	if (!file->temporary[0])
 		return unnamed_link(file, place->name);
 #ifdef HAVE_RENAMEAT2
-	if (renameat2(place->dirfd, file->temporary, place->dirfd, place->name,
-		      RENAME_NOREPLACE) == 0)
+	if (renameat2(place->dirfd, file->temporary, place->dirfd, place->name, RENAME_NOREPLACE) ==
+	    0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
@@ -285,8 +278,7 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 	}
 	file->temporary[0] = '\0';
 	if (!file->unsynced && sync_directory(place) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot write to its directory");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to its directory");
 	return 0;
 }
 

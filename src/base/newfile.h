@@ -7,8 +7,7 @@
  *
  * Errors refer to the file as "it": callers prefix the name.
  */
-#ifndef WSS_BASE_NEWFILE_H
-#define WSS_BASE_NEWFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -19,12 +18,12 @@ struct wss_newfile {
 	struct wss_place place;
 	int fd;		    /* open for reading and writing */
 	char temporary[40]; /* its temporary name in the directory of place; "": none */
-	bool unsynced;	    /* set by its maker: it may be lost with the host, so no disk is waited for */
+	bool unsynced; /* set by its maker: it may be lost with the host, so no disk is waited for */
 };
 
-#define WSS_NEWFILE_INIT                                                                      \
-	{                                                                                     \
-		.place = WSS_PLACE_INIT, .fd = -1                                             \
+#define WSS_NEWFILE_INIT                          \
+	{                                         \
+		.place = WSS_PLACE_INIT, .fd = -1 \
 	}
 
 /*
@@ -57,5 +56,3 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 void wss_newfile_release(struct wss_newfile *file);
 
 #define wss_auto_newfile __attribute__((cleanup(wss_newfile_release)))
-
-#endif

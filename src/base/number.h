@@ -3,8 +3,7 @@
  * Arithmetic on figures from outside: from files, guests, QEMU and libvirt. Nothing here
  * overflows: results saturate.
  */
-#ifndef WSS_BASE_NUMBER_H
-#define WSS_BASE_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ static inline uint64_t wss_u64_mul(uint64_t a, uint64_t b)
 
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
-
-#endif

@@ -18,7 +18,7 @@ static const struct {
 	{WSS_CAP(CAP_PERFMON), "CAP_PERFMON"},
 };
 
-/* Returns the effective capabilities of this thread. libcap-ng would be a dependency of every test of this folder. */
+/* Returns the effective capabilities of this thread. With libcap-ng, all that links base/ would depend on it. */
 static uint64_t effective(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -42,7 +42,8 @@ static void names_format(uint64_t capabilities, char *ret_text, size_t size)
 	ret_text[0] = '\0';
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (capabilities & names[i].capability)
-			len += (size_t)snprintf(ret_text + len, size - len, "%s%s", len ? " and " : "", names[i].name);
+			len += (size_t)snprintf(ret_text + len, size - len, "%s%s",
+						len ? " and " : "", names[i].name);
 }
 
 static void advise(uint64_t needed, char *ret_text, size_t size)
@@ -52,19 +53,23 @@ static void advise(uint64_t needed, char *ret_text, size_t size)
 
 	names_format(lacks ? lacks : needed, list, sizeof(list));
 	if (!lacks)
-		snprintf(ret_text, size,
-			 " although virt-wss has %s: a security module, a lockdown of the kernel or a user namespace "
-			 "forbids it", list);
+		snprintf(
+			ret_text, size,
+			" although virt-wss has %s: a security module, a lockdown of the kernel or a user namespace "
+			"forbids it",
+			list);
 	else if (geteuid() != 0)
 		snprintf(ret_text, size, ": run virt-wss as root; this user lacks %s", list);
 	else
-		snprintf(ret_text, size,
-			 ": give virt-wss %s, which it lacks (CapabilityBoundingSet= of its unit, or the options of its "
-			 "container)", list);
+		snprintf(
+			ret_text, size,
+			": give virt-wss %s, which it lacks (CapabilityBoundingSet= of its unit, or the options of its "
+			"container)",
+			list);
 }
 
-int wss_privilege_errno(struct wss_error *err, enum wss_error_code code, int errnum, uint64_t needed, const char *fmt,
-			...)
+int wss_privilege_errno(struct wss_error *err, enum wss_error_code code, int errnum,
+			uint64_t needed, const char *fmt, ...)
 {
 	bool denied = errnum == EACCES || errnum == EPERM;
 	char what[256], advice[300] = "";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Errors of a missing permission: name the capability that this process lacks, and what to do. */
-#ifndef WSS_BASE_PRIVILEGE_H
-#define WSS_BASE_PRIVILEGE_H
+#pragma once
 
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -32,7 +31,6 @@ bool wss_privilege_has(uint64_t needed);
  * Does what wss_error_errno() does. If errnum is EACCES or EPERM, the code becomes WSS_ERR_UNSUPPORTED and the text
  * also says which of the needed capabilities (WSS_CAP(...), combined) this thread lacks, and what to do.
  */
-int wss_privilege_errno(struct wss_error *err, enum wss_error_code code, int errnum, uint64_t needed, const char *fmt,
-			...) __attribute__((format(printf, 5, 6)));
-
-#endif
+int wss_privilege_errno(struct wss_error *err, enum wss_error_code code, int errnum,
+			uint64_t needed, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));

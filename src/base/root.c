@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,7 +17,8 @@ int wss_root_open(const char *path, struct wss_root *ret_root, struct wss_error 
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open directory %s", path);
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open directory %s",
+				       path);
 	ret_root->dirfd = fd;
 	return 0;
 }
@@ -147,5 +150,24 @@ int wss_root_opendir(const struct wss_root *root, const char *path, DIR **ret_di
 		return -errno;
 	wss_steal_fd(&fd);
 	*ret_dir = d;
+	return 0;
+}
+
+pid_t wss_root_flock_holder(const struct wss_root *root, int fd)
+{
+	wss_auto_file FILE *locks = NULL;
+	unsigned major, minor;
+	unsigned long inode;
+	char line[256];
+	struct stat st;
+	int pid;
+
+	if (wss_root_fopen(root, "proc/locks", &locks) < 0 || fstat(fd, &st) < 0)
+		return 0;
+	while (fgets(line, sizeof(line), locks))
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major, &minor, &inode) ==
+			    4 &&
+		    inode == st.st_ino && makedev(major, minor) == st.st_dev)
+			return pid > 0 ? pid : 0;
 	return 0;
 }

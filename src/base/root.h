@@ -3,12 +3,12 @@
  * Rooted handle: every read of /proc, /sys and /run goes through it, so that tests can
  * substitute a captured or an invented machine.
  */
-#ifndef WSS_BASE_ROOT_H
-#define WSS_BASE_ROOT_H
+#pragma once
 
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -51,4 +51,8 @@ int wss_root_fopen(const struct wss_root *root, const char *path, FILE **ret_fil
 /* Opens a directory; the caller closes it. */
 int wss_root_opendir(const struct wss_root *root, const char *path, DIR **ret_dir);
 
-#endif
+/*
+ * Returns the process that took a lock of flock(2) on the open file, by /proc/locks, which may have passed it on and ended
+ * since; 0: none, or one of another pid namespace.
+ */
+pid_t wss_root_flock_holder(const struct wss_root *root, int fd);

@@ -15,7 +15,7 @@
 /* Lock-free, so that a signal handler may set it, and visible to all threads. */
 static atomic_int stop_signal;
 /* Self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
-static int stop_pipe[2] = { -1, -1 };
+static int stop_pipe[2] = {-1, -1};
 
 static bool pipe_ends_us;
 
@@ -32,8 +32,8 @@ static void on_signal(int number)
 
 void wss_stop_install(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction sa = {.sa_handler = on_signal};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct sigaction old;
 
 	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -64,7 +64,7 @@ static void on_hangup(int number)
 void wss_stop_spare_hangup(void)
 {
 	/* Calls go on: nothing has to end. */
-	struct sigaction sa = { .sa_handler = on_hangup, .sa_flags = SA_RESTART };
+	struct sigaction sa = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
 
 	sigaction(SIGHUP, &sa, NULL);
 }
@@ -98,9 +98,9 @@ int wss_stop_fd(void)
 
 bool wss_stop_wait_ns(uint64_t timeout_ns)
 {
-	struct pollfd pfd = { .fd = stop_pipe[0], .events = POLLIN };
-	struct timespec ts = { .tv_sec = (time_t)(timeout_ns / WSS_NS_PER_S),
-			       .tv_nsec = (long)(timeout_ns % WSS_NS_PER_S) };
+	struct pollfd pfd = {.fd = stop_pipe[0], .events = POLLIN};
+	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / WSS_NS_PER_S),
+			      .tv_nsec = (long)(timeout_ns % WSS_NS_PER_S)};
 
 	ppoll(&pfd, 1, &ts, NULL);
 	return wss_stop_requested();

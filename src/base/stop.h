@@ -4,8 +4,7 @@
  * checks it. The handler itself does nothing else, so that the ordinary way out restores the
  * host and the guests.
  */
-#ifndef WSS_BASE_STOP_H
-#define WSS_BASE_STOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,10 +35,7 @@ bool wss_stop_on_closed_pipe(void);
 /* Whether a signal has asked the process to stop. */
 bool wss_stop_requested(void);
 
-/*
- * Returns the signal that requested the stop, or 0; the exit status is then 128 plus the
- * signal.
- */
+/* Returns the signal that requested the stop, or 0; the exit status is then 128 plus the signal. */
 int wss_stop_signal(void);
 
 /* Becomes readable when a stop is requested; for poll(). -1 before wss_stop_install(). */
@@ -47,5 +43,3 @@ int wss_stop_fd(void);
 
 /* Waits up to timeout_ns. Returns true as soon as a stop is requested. */
 bool wss_stop_wait_ns(uint64_t timeout_ns);
-
-#endif

@@ -162,7 +162,8 @@ void wss_text_sanitize(char *text)
 
 char *wss_text_shell_word(const char *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:@%,/=";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:@%,/=";
 	char *word = malloc(4 * strlen(text) + 3), *to = word;
 
 	if (!word || (*text && !text[strspn(text, plain)]))

@@ -3,8 +3,7 @@
  * Decides which characters of text from outside may be shown in any output: names of guests,
  * messages of QEMU and libvirt, contents of files.
  */
-#ifndef WSS_BASE_TEXT_H
-#define WSS_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ char *wss_text_shell_word(const char *text);
 
 /* Replaces each byte of a hidden character or of invalid UTF-8 by '?'. */
 void wss_text_sanitize(char *text);
-
-#endif

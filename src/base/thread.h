@@ -6,8 +6,7 @@
  * free what the threads still use. Each thread is therefore remembered until it has been
  * joined, and wss_threads_end() returns whether all have been.
  */
-#ifndef WSS_BASE_THREAD_H
-#define WSS_BASE_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void wss_thread_leave(struct wss_thread *thread);
  * still runs: the process must then end by _exit(). From then on no thread may start threads.
  */
 bool wss_threads_end(uint64_t timeout_ns);
-
-#endif

@@ -39,9 +39,7 @@ static const struct unit size_units[] = {
 	{NULL, 0},
 };
 
-/*
- * Parses a plain decimal number and its unit: no sign, no exponent, no hexadecimal, no "inf".
- */
+/* Parses a plain decimal number and its unit: no sign, no exponent, no hexadecimal, no "inf". */
 static int parse_scaled(const char *text, const struct unit *units, double *ret_value)
 {
 	size_t digits = strspn(text, "0123456789.");
@@ -191,11 +189,14 @@ void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
 	else if (ns < 999500000ULL)
 		snprintf(ret_text, size, "%.3g ms", (double)ns / 1e6);
 	else if (ns < 120 * 1000000000ULL)
-		snprintf(ret_text, size, ns < 9995000000ULL ? "%.2f s" : "%.1f s", (double)ns / 1e9);
+		snprintf(ret_text, size, ns < 9995000000ULL ? "%.2f s" : "%.1f s",
+			 (double)ns / 1e9);
 	else if (ns < 7200 * 1000000000ULL)
 		snprintf(ret_text, size, "%.1f min", (double)ns / 60e9);
-	else
+	else if (ns < 3598200 * 1000000000ULL)
 		snprintf(ret_text, size, "%.3g h", (double)ns / 3600e9);
+	else
+		snprintf(ret_text, size, "%.0f d", (double)ns / 86400e9);
 }
 
 char *wss_number_format(uint64_t number, char ret_text[WSS_NUMBER_TEXT_MAX])
@@ -236,16 +237,18 @@ void wss_age_format(uint64_t seconds, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%" PRIu64 " d", seconds / 86400);
 }
 
-int wss_percent_parse(const char *text, double min, double max, const char *what,
-		      double *ret_share, struct wss_error *err)
+int wss_percent_parse(const char *text, double min, double max, const char *what, double *ret_share,
+		      struct wss_error *err)
 {
 	size_t digits = strspn(text, "0123456789.");
 	double percent = strtod(text, NULL);
 
-	if (text[0] < '0' || text[0] > '9' || digits > 12 || strchr(text, '.') != strrchr(text, '.') ||
+	if (text[0] < '0' || text[0] > '9' || digits > 12 ||
+	    strchr(text, '.') != strrchr(text, '.') ||
 	    (text[digits] && strcmp(text + digits, "%") != 0) || percent < min || percent > max)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not a percentage from %g to %g",
-				     what, text, min, max);
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is not a percentage from %g to %g", what, text, min,
+				     max);
 	*ret_share = percent / 100;
 	return 0;
 }

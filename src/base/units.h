@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parses and formats sizes and durations for people. */
-#ifndef WSS_BASE_UNITS_H
-#define WSS_BASE_UNITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,13 +37,13 @@ int wss_whole_percent_parse(const char *text, uint64_t min, uint64_t max, const 
 			    uint64_t *ret_percent, struct wss_error *err);
 
 /* Parses a percentage from min to max: "99", "99.9", "1%". *ret_share is a hundredth of it. */
-int wss_percent_parse(const char *text, double min, double max, const char *what,
-		      double *ret_share, struct wss_error *err);
+int wss_percent_parse(const char *text, double min, double max, const char *what, double *ret_share,
+		      struct wss_error *err);
 
 /* Formats three significant digits: "65.8 MiB", "4 KiB", "12 GiB". size: at least 16. */
 void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
 
-/* Formats "4.02 s", "12 ms", "350 us". size: at least 16. */
+/* Formats "4.02 s", "12 ms", "350 us", and from 1000 h on "42 d". size: at least 16. */
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
 
 /*
@@ -67,5 +66,3 @@ void wss_seconds_format(uint64_t ns, char *ret_text, size_t size);
 
 /* Formats a coarse age: "12 s", "5 min", "3 h", "2 d". size: at least 16. */
 void wss_age_format(uint64_t seconds, char *ret_text, size_t size);
-
-#endif

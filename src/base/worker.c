@@ -16,8 +16,8 @@
  * A thread of a group, which does one piece of work after the other. The one that became idle last gets the
  * next work, so that those which are not needed any more end.
  */
-struct crew {
-	struct crew *next;
+struct runner {
+	struct runner *next;
 	struct wss_workers *workers;
 	struct wss_thread *thread;
 	struct wss_worker *worker; /* NULL: it is idle, or ends; under the lock */
@@ -32,16 +32,16 @@ struct wss_workers {
 	pthread_cond_t changed;
 	bool woken; /* set since the last wait; under the lock */
 	bool closing;
-	struct crew *idle;  /* the last one first; under the lock */
-	struct crew *ended; /* to be joined; under the lock */
+	struct runner *idle;  /* the last one first; under the lock */
+	struct runner *ended; /* to be joined; under the lock */
 };
 
 struct wss_worker {
 	struct wss_workers *workers;
 	struct wss_work work;
-	struct crew *crew; /* until it is done */
-	atomic_bool done;  /* set under the group's lock */
-	bool left;	   /* under the group's lock */
+	struct runner *runner; /* until it is done */
+	atomic_bool done;      /* set under the group's lock */
+	bool left;	       /* under the group's lock */
 };
 
 struct wss_workers *wss_workers_new(void)
@@ -56,19 +56,19 @@ struct wss_workers *wss_workers_new(void)
 	return workers;
 }
 
-static void crew_free(struct crew *crew)
+static void runner_free(struct runner *runner)
 {
-	pthread_cond_destroy(&crew->called);
-	free(crew);
+	pthread_cond_destroy(&runner->called);
+	free(runner);
 }
 
 /* Joins a list of threads, which end without waiting for anybody. */
-static void crew_join(struct crew *crew)
+static void runner_join(struct runner *runner)
 {
-	for (struct crew *next; crew; crew = next) {
-		next = crew->next;
-		wss_thread_join(crew->thread);
-		crew_free(crew);
+	for (struct runner *next; runner; runner = next) {
+		next = runner->next;
+		wss_thread_join(runner->thread);
+		runner_free(runner);
 	}
 }
 
@@ -77,12 +77,12 @@ static void workers_close(struct wss_workers *workers)
 {
 	pthread_mutex_lock(&workers->lock);
 	workers->closing = true;
-	for (struct crew *crew = workers->idle; crew; crew = crew->next)
-		pthread_cond_signal(&crew->called);
+	for (struct runner *runner = workers->idle; runner; runner = runner->next)
+		pthread_cond_signal(&runner->called);
 	while (workers->idle)
 		pthread_cond_wait(&workers->changed, &workers->lock);
 	pthread_mutex_unlock(&workers->lock);
-	crew_join(workers->ended);
+	runner_join(workers->ended);
 }
 
 void wss_workers_free(struct wss_workers *workers)
@@ -112,26 +112,26 @@ static void wake_locked(struct wss_workers *workers)
  * Waits for work; false: there is none, and the thread is to end. The caller holds the lock, and has set woken.
  * Those who wait for a change are woken without the lock, for which they would have to wait at once.
  */
-static bool crew_wait(struct crew *crew)
+static bool runner_wait(struct runner *runner)
 {
-	struct wss_workers *workers = crew->workers;
-	struct crew **link = &workers->idle;
+	struct wss_workers *workers = runner->workers;
+	struct runner **link = &workers->idle;
 	bool waited_enough = false;
 
-	crew->next = workers->idle;
-	workers->idle = crew;
+	runner->next = workers->idle;
+	workers->idle = runner;
 	pthread_mutex_unlock(&workers->lock);
 	pthread_cond_broadcast(&workers->changed);
 	pthread_mutex_lock(&workers->lock);
-	while (!crew->worker && !workers->closing && !waited_enough)
-		waited_enough = !wss_cond_wait_ns(&crew->called, &workers->lock, IDLE_NS);
-	if (crew->worker)
+	while (!runner->worker && !workers->closing && !waited_enough)
+		waited_enough = !wss_cond_wait_ns(&runner->called, &workers->lock, IDLE_NS);
+	if (runner->worker)
 		return true;
-	while (*link != crew)
+	while (*link != runner)
 		link = &(*link)->next;
-	*link = crew->next;
-	crew->next = workers->ended;
-	workers->ended = crew;
+	*link = runner->next;
+	runner->next = workers->ended;
+	workers->ended = runner;
 	/* For workers_close(): nobody else waits for this. */
 	if (workers->closing)
 		pthread_cond_broadcast(&workers->changed);
@@ -142,10 +142,10 @@ static bool crew_wait(struct crew *crew)
  * Does its work. False: the worker was left behind, and the thread with it, which neither takes other work
  * nor is joined by its group.
  */
-static bool crew_work(struct crew *crew)
+static bool runner_work(struct runner *runner)
 {
-	struct wss_workers *workers = crew->workers;
-	struct wss_worker *worker = crew->worker;
+	struct wss_workers *workers = runner->workers;
+	struct wss_worker *worker = runner->worker;
 	bool left;
 
 	worker->work.run(worker->work.opaque);
@@ -153,7 +153,7 @@ static bool crew_work(struct crew *crew)
 	worker->done = true;
 	workers->finished++;
 	left = worker->left;
-	crew->worker = NULL;
+	runner->worker = NULL;
 	if (!left) {
 		workers->woken = true;
 		return true;
@@ -162,20 +162,20 @@ static bool crew_work(struct crew *crew)
 	pthread_mutex_unlock(&workers->lock);
 	worker->work.release(worker->work.opaque);
 	worker_free(worker);
-	crew_free(crew);
+	runner_free(runner);
 	return false;
 }
 
-static void crew_run(void *opaque)
+static void runner_run(void *opaque)
 {
-	struct crew *crew = opaque;
-	pthread_mutex_t *lock = &crew->workers->lock;
+	struct runner *runner = opaque;
+	pthread_mutex_t *lock = &runner->workers->lock;
 	bool has_work;
 
 	do {
-		if (!crew_work(crew))
+		if (!runner_work(runner))
 			return;
-		has_work = crew_wait(crew);
+		has_work = runner_wait(runner);
 		pthread_mutex_unlock(lock);
 	} while (has_work);
 }
@@ -184,38 +184,38 @@ static void crew_run(void *opaque)
 static bool worker_call_idle(struct wss_worker *worker)
 {
 	struct wss_workers *workers = worker->workers;
-	struct crew *crew, *ended;
+	struct runner *runner, *ended;
 
 	pthread_mutex_lock(&workers->lock);
-	crew = workers->idle;
-	if (crew) {
-		workers->idle = crew->next;
-		crew->worker = worker;
-		worker->crew = crew;
+	runner = workers->idle;
+	if (runner) {
+		workers->idle = runner->next;
+		runner->worker = worker;
+		worker->runner = runner;
 	}
 	ended = workers->ended;
 	workers->ended = NULL;
 	pthread_mutex_unlock(&workers->lock);
-	/* Without the lock, for which it would have to wait. It ends only in crew_join(), which nobody else calls. */
-	if (crew)
-		pthread_cond_signal(&crew->called);
-	crew_join(ended);
-	return crew != NULL;
+	/* Without the lock, for which it would have to wait. It ends only in runner_join(), which nobody else calls. */
+	if (runner)
+		pthread_cond_signal(&runner->called);
+	runner_join(ended);
+	return runner != NULL;
 }
 
 static int worker_hire(struct wss_worker *worker, struct wss_error *err)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct runner *runner = calloc(1, sizeof(*runner));
 
-	if (!crew)
+	if (!runner)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	wss_cond_init(&crew->called);
-	crew->workers = worker->workers;
-	crew->worker = worker;
-	worker->crew = crew;
-	if (wss_thread_start(crew_run, crew, &crew->thread, err) == 0)
+	wss_cond_init(&runner->called);
+	runner->workers = worker->workers;
+	runner->worker = worker;
+	worker->runner = runner;
+	if (wss_thread_start(runner_run, runner, &runner->thread, err) == 0)
 		return 0;
-	crew_free(crew);
+	runner_free(runner);
 	return -1;
 }
 
@@ -273,7 +273,7 @@ bool wss_worker_leave(struct wss_worker *worker, struct wss_cancel *cancel)
 	done = worker->done;
 	worker->left = !done;
 	if (!done)
-		thread = worker->crew->thread;
+		thread = worker->runner->thread;
 	if (cancel && !done)
 		wss_cancel_request(cancel);
 	pthread_mutex_unlock(lock);
@@ -326,7 +326,7 @@ int wss_work_run(const struct wss_work *work, uint64_t cancel_ns, struct wss_err
 	struct wss_workers *workers = wss_workers_new();
 	struct wss_worker *worker;
 	/* The deadline of a worker that was left behind may have been freed. */
-	struct wss_deadline copy = { .allowed_ns = work->deadline ? work->deadline->allowed_ns : 0 };
+	struct wss_deadline copy = {.allowed_ns = work->deadline ? work->deadline->allowed_ns : 0};
 	bool in_time;
 	int r = 0;
 

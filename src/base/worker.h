@@ -11,8 +11,7 @@
  * A thread whose work has ended stays with its group, and does the next work of it. It ends when there has
  * been none for a while, or with the group. That of a worker that was left behind ends with its work.
  */
-#ifndef WSS_BASE_WORKER_H
-#define WSS_BASE_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ void wss_workers_wake(struct wss_workers *workers);
  * be started, and the caller still owns opaque.
  */
 int wss_work_run(const struct wss_work *work, uint64_t cancel_ns, struct wss_error *err);
-
-#endif

@@ -12,7 +12,7 @@
 #include "qmp/qmp.h"
 
 #define SCHEMA "virt-wss/guests/1"
-/* The age that front ends show. */
+/* The age that check and top show. */
 #define COLD_AGE "10m"
 /* Longest line of the head that is looked at. */
 #define LINE_MAX_BYTES 1024
@@ -97,21 +97,23 @@ static int find_body(const char *reply, size_t len, const char **ret_body, size_
 			return -1;
 		if (header_value(line, "Transfer-Encoding") ||
 		    header_value(line, "Content-Encoding"))
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "the reply is encoded: %.60s", line);
+			return wss_error_set(err, WSS_ERR_FAILED, "the reply is encoded: %.60s",
+					     line);
 	} while (line[0]);
 	*ret_body = at;
 	*ret_len = (size_t)(end - at);
 	if (length != SIZE_MAX && length != *ret_len)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the reply has %zu bytes instead of %zu", *ret_len, length);
+		return wss_error_set(err, WSS_ERR_FAILED, "the reply has %zu bytes instead of %zu",
+				     *ret_len, length);
 	return 0;
 }
 
 /* --- the body --- */
 
-#define OBJECT(struct_type, key, member, fields) \
-	{ key, WSS_JSON_OBJECT, offsetof(struct struct_type, member), 0, &(fields), NULL }
+#define OBJECT(struct_type, key, member, fields)                                               \
+	{                                                                                      \
+		key, WSS_JSON_OBJECT, offsetof(struct struct_type, member), 0, &(fields), NULL \
+	}
 
 static const struct wss_json_field memory_fields[] = {
 	WSS_JSON_FIELD(wss_guest_sample, "maximum_bytes", WSS_JSON_COUNT, memory.maximum_bytes),
@@ -130,32 +132,20 @@ static const struct wss_json_field sample_fields[] = {
 	WSS_JSON_FIELD(wss_guest_sample, "wss_bytes", WSS_JSON_COUNT, wss_bytes),
 	WSS_JSON_FIELD(wss_guest_sample, "wss_low_bytes", WSS_JSON_COUNT, low_bytes),
 	WSS_JSON_FIELD(wss_guest_sample, "wss_high_bytes", WSS_JSON_COUNT, high_bytes),
-	WSS_JSON_FIELD(wss_guest_sample, "written_bytes", WSS_JSON_COUNT, written_bytes),
 	/* The fields of this one are those of the sample. */
-	{ "memory", WSS_JSON_OBJECT, 0, 0, &memory_table, NULL },
+	{"memory", WSS_JSON_OBJECT, 0, 0, &memory_table, NULL},
 };
 WSS_JSON_TABLE(sample);
-
-static const struct wss_json_field spent_fields[] = {
-	WSS_JSON_FIELD(wss_guest_spent, "windows", WSS_JSON_COUNT, windows),
-	WSS_JSON_FIELD(wss_guest_spent, "dearer_windows", WSS_JSON_COUNT, dearer_windows),
-	WSS_JSON_FIELD(wss_guest_spent, "vcpu_seconds", WSS_JSON_NANO, vcpu_ns),
-	WSS_JSON_FIELD(wss_guest_spent, "cpu_seconds", WSS_JSON_NANO, cpu_ns),
-	WSS_JSON_FIELD(wss_guest_spent, "longest_stall_seconds", WSS_JSON_NANO, longest_stall_ns),
-	WSS_JSON_FIELD(wss_guest_spent, "since_seconds", WSS_JSON_NANO, since_ns),
-	WSS_JSON_FIELD(wss_guest_spent, "vcpu_share", WSS_JSON_NANO, vcpu_share_ppb),
-};
-WSS_JSON_TABLE(spent);
 
 /* One age of a guest's memory. */
 struct cold_age {
 	char age[16];
-	struct wss_amount seconds, high_bytes;
+	struct wss_amount low_bytes, high_bytes;
 };
 
 static const struct wss_json_field age_fields[] = {
 	WSS_JSON_FIELD(cold_age, "age", WSS_JSON_TEXT, age),
-	WSS_JSON_FIELD(cold_age, "seconds", WSS_JSON_COUNT, seconds),
+	WSS_JSON_FIELD(cold_age, "low_bytes", WSS_JSON_COUNT, low_bytes),
 	WSS_JSON_FIELD(cold_age, "high_bytes", WSS_JSON_COUNT, high_bytes),
 };
 WSS_JSON_TABLE(age);
@@ -163,19 +153,21 @@ WSS_JSON_TABLE(age);
 static int read_age(struct json_object *element, void *data, struct wss_error *err)
 {
 	struct wss_guest_cold *cold = data;
-	struct cold_age age = { .age = "" };
+	struct cold_age age = {.age = ""};
 
 	if (wss_json_read(element, &age_table, &age, err) < 0)
 		return -1;
-	if (!strcmp(age.age, COLD_AGE) && cold->since_ns.value >= age.seconds.value * WSS_NS_PER_S)
-		cold->high_bytes = age.high_bytes;
+	if (strcmp(age.age, COLD_AGE) != 0)
+		return 0;
+	cold->low_bytes = age.low_bytes;
+	cold->high_bytes = age.high_bytes;
 	return 0;
 }
 
 /* The list is that of the struct that has it. */
 static const struct wss_json_field cold_fields[] = {
 	WSS_JSON_FIELD(wss_guest_cold, "since_seconds", WSS_JSON_NANO, since_ns),
-	{ "ages", WSS_JSON_LIST, 0, 0, NULL, read_age },
+	{"ages", WSS_JSON_LIST, 0, 0, NULL, read_age},
 };
 WSS_JSON_TABLE(cold);
 
@@ -195,7 +187,6 @@ static const struct wss_json_field guest_fields[] = {
 	WSS_JSON_FIELD(wss_guest_view, "kind", WSS_JSON_TEXT, kind),
 	WSS_JSON_FIELD(wss_guest_view, "period_seconds", WSS_JSON_NANO, period_ns),
 	WSS_JSON_FIELD(wss_guest_view, "sample_age_seconds", WSS_JSON_NANO, age_ns),
-	OBJECT(wss_guest_view, "spent", spent, spent_table),
 	OBJECT(wss_guest_view, "cold", cold, cold_table),
 	OBJECT(wss_guest_view, "recommendation", advice, advice_table),
 	OBJECT(wss_guest_view, "sample", sample, sample_table),
@@ -219,7 +210,7 @@ struct wss_guest_view *wss_guests_add(struct wss_guests *guests)
 		guests->list = list;
 		guests->room = room;
 	}
-	guests->list[guests->n] = (struct wss_guest_view){ .name = "" };
+	guests->list[guests->n] = (struct wss_guest_view){.name = ""};
 	return &guests->list[guests->n++];
 }
 
@@ -235,6 +226,11 @@ static int read_guest(struct json_object *element, void *data, struct wss_error 
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (wss_json_read(element, &guest_table, guest, err) < 0)
 		return -1;
+	/* The rule of wss_sample_figure(). */
+	if (!strcmp(guest->sample.quality, "degraded")) {
+		guest->sample.wss_bytes = guest->sample.low_bytes;
+		guest->sample.high_bytes = (struct wss_amount){.known = false};
+	}
 	if (!guest->name[0] || !guest->state[0])
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "a guest without \"domain\" or \"state\"");
@@ -248,7 +244,7 @@ static const struct wss_json_field page_fields[] = {
 	WSS_JSON_FIELD(page, "since_seconds", WSS_JSON_NANO, guests.since_ns),
 	WSS_JSON_FIELD(page, "held", WSS_JSON_TEXT, guests.held),
 	WSS_JSON_FIELD(page, "libvirt_up", WSS_JSON_BOOL, guests.libvirt_up),
-	{ "guests", WSS_JSON_LIST, offsetof(struct page, guests), 0, NULL, read_guest },
+	{"guests", WSS_JSON_LIST, offsetof(struct page, guests), 0, NULL, read_guest},
 };
 WSS_JSON_TABLE(page);
 
@@ -279,11 +275,10 @@ static void add_page_age(struct wss_guests *guests, time_t time)
 int wss_guests_read(const char *reply, size_t len, struct wss_guests *ret_guests,
 		    struct wss_error *err)
 {
-	static const struct qmp_limits limits = {
-		.tree_bytes = WSS_GUESTS_TREE_MAX, .depth = WSS_GUESTS_DEPTH_MAX
-	};
+	static const struct qmp_limits limits = {.tree_bytes = WSS_GUESTS_TREE_MAX,
+						 .depth = WSS_GUESTS_DEPTH_MAX};
 	qmp_auto_json struct json_object *object = NULL;
-	struct page page = { .schema = "" };
+	struct page page = {.schema = ""};
 	struct wss_error unseen = WSS_ERROR_INIT;
 	const char *body = NULL;
 	size_t body_len = 0;
@@ -313,5 +308,5 @@ bool wss_guests_starting(const struct wss_guests *guests)
 void wss_guests_release(struct wss_guests *guests)
 {
 	free(guests->list);
-	*guests = (struct wss_guests){ .n = 0 };
+	*guests = (struct wss_guests){.n = 0};
 }

@@ -59,8 +59,7 @@ static int token_read_from(int fd, char **ret_token, struct wss_error *err)
 		return wss_error_errno(err, WSS_ERR_FAILED, (int)-len, "cannot be read");
 	if (len > TOKEN_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "it is longer than %d bytes, too long for a token",
-				     TOKEN_MAX);
+				     "it is longer than %d bytes, too long for a token", TOKEN_MAX);
 	token[strcspn(token, "\r\n")] = '\0';
 	if (!token_is_valid(token))
 		return wss_error_set(err, WSS_ERR_FAILED,
@@ -93,12 +92,11 @@ static bool url_has(CURLU *url, CURLUPart part)
 /* Whether requests stay on this machine, or are encrypted. */
 static bool url_is_private(const char *scheme, const char *host)
 {
-	return !strcmp(scheme, "https") || !strcmp(host, "127.0.0.1") ||
-	       !strcmp(host, "[::1]") || !strcmp(host, "localhost");
+	return !strcmp(scheme, "https") || !strcmp(host, "127.0.0.1") || !strcmp(host, "[::1]") ||
+	       !strcmp(host, "localhost");
 }
 
-static int url_check(CURLU *url, const struct wss_http_get_options *options,
-		     struct wss_error *err)
+static int url_check(CURLU *url, const struct wss_http_get_options *options, struct wss_error *err)
 {
 	char *scheme = NULL, *host = NULL;
 	int r = 0;
@@ -109,15 +107,14 @@ static int url_check(CURLU *url, const struct wss_http_get_options *options,
 	    curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
 	    (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0))
 		r = wss_error_set(err, WSS_ERR_USAGE,
-				  "'%.200s' is not a URL such as https://host:9090",
-				  options->url);
+				  "'%.200s' is not a URL such as https://host:9090", options->url);
 	else if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
 		r = wss_error_set(err, WSS_ERR_USAGE,
 				  "the URL has a user or password, which everybody could see: "
 				  "use a token in a file");
 	else if (url_has(url, CURLUPART_QUERY) || url_has(url, CURLUPART_FRAGMENT))
-		r = wss_error_set(err, WSS_ERR_USAGE,
-				  "'%.200s' must end before any '?' or '#'", options->url);
+		r = wss_error_set(err, WSS_ERR_USAGE, "'%.200s' must end before any '?' or '#'",
+				  options->url);
 	else if (options->token_file && !url_is_private(scheme, host))
 		r = wss_error_set(err, WSS_ERR_USAGE,
 				  "'%.200s' would get the token without encryption: use https",
@@ -175,8 +172,7 @@ static size_t body_append(char *data, size_t size, size_t n, void *opaque)
 }
 
 /* libcurl calls it at least once a second; anything but 0 ends the transfer. */
-static int transfer_progress(void *opaque, curl_off_t a, curl_off_t b, curl_off_t c,
-			     curl_off_t d)
+static int transfer_progress(void *opaque, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
 	(void)opaque;
 	(void)a;
@@ -193,10 +189,10 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 	CURL *curl = http->curl;
 	CURLcode r = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 
-#define SET(option, value)                                                                    \
-	do {                                                                                  \
-		if (r == CURLE_OK)                                                            \
-			r = curl_easy_setopt(curl, option, value);                            \
+#define SET(option, value)                                         \
+	do {                                                       \
+		if (r == CURLE_OK)                                 \
+			r = curl_easy_setopt(curl, option, value); \
 	} while (0)
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
@@ -217,13 +213,13 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 		SET(CURLOPT_XOAUTH2_BEARER, http->token);
 	}
 #undef SET
-	return r == CURLE_OK ? 0
-			     : wss_error_set(err, WSS_ERR_FAILED, "libcurl: %s",
-					     curl_easy_strerror(r));
+	return r == CURLE_OK
+		       ? 0
+		       : wss_error_set(err, WSS_ERR_FAILED, "libcurl: %s", curl_easy_strerror(r));
 }
 
-int wss_http_get_open(const struct wss_http_get_options *options,
-		      struct wss_http_get **ret_http, struct wss_error *err)
+int wss_http_get_open(const struct wss_http_get_options *options, struct wss_http_get **ret_http,
+		      struct wss_error *err)
 {
 	struct wss_http_get *http = calloc(1, sizeof(*http));
 
@@ -264,16 +260,14 @@ const char *wss_http_get_version(void)
 {
 	static char text[64];
 
-	snprintf(text, sizeof(text), "libcurl %s",
-		 curl_version_info(CURLVERSION_NOW)->version);
+	snprintf(text, sizeof(text), "libcurl %s", curl_version_info(CURLVERSION_NOW)->version);
 	return text;
 }
 
 /* --- a request --- */
 
 /* Makes the error of a transfer that ended early. */
-static int transfer_error(const struct wss_http_get *http, CURLcode code,
-			  struct wss_error *err)
+static int transfer_error(const struct wss_http_get *http, CURLcode code, struct wss_error *err)
 {
 	const char *why = http->why[0] ? http->why : curl_easy_strerror(code);
 	char size[16], time[16];
@@ -284,14 +278,12 @@ static int transfer_error(const struct wss_http_get *http, CURLcode code,
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	if (http->too_long || code == CURLE_FILESIZE_EXCEEDED) {
 		wss_size_format(http->options->most_bytes, size, sizeof(size));
-		return wss_error_set(err, WSS_ERR_FAILED, "the answer is longer than %s",
-				     size);
+		return wss_error_set(err, WSS_ERR_FAILED, "the answer is longer than %s", size);
 	}
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
 		wss_duration_format(http->options->timeout_ns, time, sizeof(time));
-		return wss_error_set(err, WSS_ERR_TIMEOUT, "no complete answer within %s",
-				     time);
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "no complete answer within %s", time);
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
@@ -322,8 +314,7 @@ static int transfer_run(struct wss_http_get *http, const char *url, long *ret_st
 		code = curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, ret_status);
 	if (code != CURLE_OK)
 		return transfer_error(http, code, err);
-	if (*ret_status < 200 || *ret_status > 599 ||
-	    (*ret_status >= 300 && *ret_status < 400))
+	if (*ret_status < 200 || *ret_status > 599 || (*ret_status >= 300 && *ret_status < 400))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "HTTP status %ld instead of 200: give the URL that it "
 				     "redirects to, if it does",
@@ -331,16 +322,15 @@ static int transfer_run(struct wss_http_get *http, const char *url, long *ret_st
 	return 0;
 }
 
-int wss_http_get(struct wss_http_get *http, const char *path, const char *name,
-		 const char *value, const char *more, const char **ret_body, size_t *ret_len,
-		 long *ret_status, struct wss_error *err)
+int wss_http_get(struct wss_http_get *http, const char *path, const char *name, const char *value,
+		 const char *more, const char **ret_body, size_t *ret_len, long *ret_status,
+		 struct wss_error *err)
 {
 	char *escaped = curl_easy_escape(http->curl, value, 0);
 	char *url = NULL;
 	int r;
 
-	if (!escaped ||
-	    asprintf(&url, "%s%s?%s=%s%s", http->base, path, name, escaped, more) < 0) {
+	if (!escaped || asprintf(&url, "%s%s?%s=%s%s", http->base, path, name, escaped, more) < 0) {
 		curl_free(escaped);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}

@@ -3,8 +3,7 @@
  * Gets documents from an HTTP server that is not trusted: with a deadline, a size limit,
  * verified TLS, and no redirects, which could carry the token elsewhere.
  */
-#ifndef WSS_CLIENT_HTTP_GET_H
-#define WSS_CLIENT_HTTP_GET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +11,7 @@
 #include "base/error.h"
 
 struct wss_http_get_options {
-	const char
-		*url; /* where paths start: "https://host:9090", "https://host/prometheus" */
+	const char *url; /* where paths start: "https://host:9090", "https://host/prometheus" */
 	const char *token_file; /* of a bearer token, or NULL */
 	const char *ca_file;	/* certificates to trust instead of the system's, or NULL */
 	uint64_t deadline_ns;	/* of all requests together, a time of wss_clock_now_ns() */
@@ -29,8 +27,8 @@ struct wss_http_get;
  * fragment. WSS_ERR_FAILED: the token's file cannot be read, can be read by everybody, or has
  * no token. WSS_ERR_NO_MEMORY. options and its texts must outlive the result.
  */
-int wss_http_get_open(const struct wss_http_get_options *options,
-		      struct wss_http_get **ret_http, struct wss_error *err);
+int wss_http_get_open(const struct wss_http_get_options *options, struct wss_http_get **ret_http,
+		      struct wss_error *err);
 
 /*
  * Gets "PATH?NAME=VALUE" with more at its end. path begins with a slash; value is escaped here, more ("" or
@@ -39,14 +37,12 @@ int wss_http_get_open(const struct wss_http_get_options *options,
  * WSS_ERR_CONNECT: no connection, or no trust. WSS_ERR_FAILED: the answer is too long, broken,
  * or a redirect. WSS_ERR_TIMEOUT, WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
  */
-int wss_http_get(struct wss_http_get *http, const char *path, const char *name,
-		 const char *value, const char *more, const char **ret_body, size_t *ret_len,
-		 long *ret_status, struct wss_error *err);
+int wss_http_get(struct wss_http_get *http, const char *path, const char *name, const char *value,
+		 const char *more, const char **ret_body, size_t *ret_len, long *ret_status,
+		 struct wss_error *err);
 
 /* Accepts NULL. */
 void wss_http_get_close(struct wss_http_get *http);
 
 /* Returns the version of libcurl, static: "libcurl 7.88.1". */
 const char *wss_http_get_version(void);
-
-#endif

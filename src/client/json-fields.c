@@ -30,8 +30,8 @@ static bool text_is_utf8(const char *text)
 	return len > 0;
 }
 
-static int read_text(struct json_object *value, const struct wss_json_field *field,
-		     char *place, struct wss_error *err)
+static int read_text(struct json_object *value, const struct wss_json_field *field, char *place,
+		     struct wss_error *err)
 {
 	const char *text = json_object_get_string(value);
 	size_t len = (size_t)json_object_get_string_len(value);
@@ -125,12 +125,13 @@ static const char *field_type_name(const struct wss_json_field *field)
 	}
 }
 
-static int read_field(struct json_object *value, const struct wss_json_field *field,
-		      char *place, struct wss_error *err)
+static int read_field(struct json_object *value, const struct wss_json_field *field, char *place,
+		      struct wss_error *err)
 {
 	if (!field_has_type(field, json_object_get_type(value)))
-		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" has the wrong type: %s instead of %s",
-				     field->key, qmp_json_type_name(value), field_type_name(field));
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "\"%s\" has the wrong type: %s instead of %s", field->key,
+				     qmp_json_type_name(value), field_type_name(field));
 	switch (field->type) {
 	case WSS_JSON_TEXT:
 		return read_text(value, field, place, err);
@@ -173,10 +174,11 @@ int wss_json_bytes(struct json_object *element, struct wss_amount *ret_bytes, st
 {
 	double number = json_object_get_double(element);
 
-	*ret_bytes = (struct wss_amount){ .known = false };
+	*ret_bytes = (struct wss_amount){.known = false};
 	if (!element)
 		return 0;
-	if (!json_object_is_type(element, json_type_int) && !json_object_is_type(element, json_type_double))
+	if (!json_object_is_type(element, json_type_int) &&
+	    !json_object_is_type(element, json_type_double))
 		return wss_error_set(err, WSS_ERR_FAILED, "%s instead of a number of bytes or null",
 				     qmp_json_type_name(element));
 	/* Also false for NaN, which json-c accepts. */
@@ -187,19 +189,22 @@ int wss_json_bytes(struct json_object *element, struct wss_amount *ret_bytes, st
 }
 
 int wss_json_list_read(struct json_object *list, void *data,
-		       int (*element)(struct json_object *element, void *data, struct wss_error *err),
+		       int (*element)(struct json_object *element, void *data,
+				      struct wss_error *err),
 		       struct wss_error *err)
 {
-	const struct wss_json_field field = { .key = "list", .type = WSS_JSON_LIST, .element = element };
+	const struct wss_json_field field = {
+		.key = "list", .type = WSS_JSON_LIST, .element = element};
 
 	if (!json_object_is_type(list, json_type_array))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s instead of an array", qmp_json_type_name(list));
+		return wss_error_set(err, WSS_ERR_FAILED, "%s instead of an array",
+				     qmp_json_type_name(list));
 	return read_list(list, &field, data, err);
 }
 
 int wss_json_text(struct json_object *element, char *ret_text, size_t size, struct wss_error *err)
 {
-	const struct wss_json_field field = { .key = "text", .type = WSS_JSON_TEXT, .size = size };
+	const struct wss_json_field field = {.key = "text", .type = WSS_JSON_TEXT, .size = size};
 
 	if (!json_object_is_type(element, json_type_string))
 		return wss_error_set(err, WSS_ERR_FAILED, "%s instead of a text",

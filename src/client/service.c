@@ -16,7 +16,7 @@ static void stream_cleanup(struct qmp_stream *stream)
 static int ask(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
 	       struct wss_guests *ret_guests, struct wss_error *err)
 {
-	struct qmp_stream stream __attribute__((cleanup(stream_cleanup))) = { .fd = -1 };
+	struct qmp_stream stream __attribute__((cleanup(stream_cleanup))) = {.fd = -1};
 	const char *reply;
 	size_t len;
 	int fd;

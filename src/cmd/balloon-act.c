@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balloon/restore.h"
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "control/restore.h"
 
 static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 {
@@ -22,10 +23,11 @@ static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 	if (move->verb == WSS_CONTROL_SHRINKS)
 		wss_log(WSS_LOG_INFO, "%s: balloon %s -> %s", move->guest, from, size);
 	else if (move->verb == WSS_CONTROL_GROWS)
-		wss_log(WSS_LOG_INFO, "%s: balloon %s -> %s: %s", move->guest, from, size, move->reason);
+		wss_log(WSS_LOG_INFO, "%s: balloon %s -> %s: %s", move->guest, from, size,
+			move->reason);
 	else
-		wss_log(WSS_LOG_INFO, "%s: restored to %s%s%s", move->guest, size, move->reason ? ": " : "",
-			move->reason ? move->reason : "");
+		wss_log(WSS_LOG_INFO, "%s: restored to %s%s%s", move->guest, size,
+			move->reason ? ": " : "", move->reason ? move->reason : "");
 }
 
 void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,
@@ -34,11 +36,12 @@ void balloon_restore_hint(const struct wss_cli *cli, const char *history, const 
 	wss_auto_free char *uri = wss_text_shell_word(cli->uri ? cli->uri : "");
 	wss_auto_free char *path = wss_text_shell_word(history ? history : "");
 	wss_auto_free char *name = wss_text_shell_word(guest);
-	int len = uri && path && name
-			  ? snprintf(ret_hint, BALLOON_HINT_MAX, "virt-wss%s%s balloon --restore%s%s %s%s",
-				     cli->uri ? " -c " : "", cli->uri ? uri : "", history ? " --history " : "",
-				     history ? path : "", *guest == '-' ? "-- " : "", name)
-			  : BALLOON_HINT_MAX;
+	int len = uri && path && name ? snprintf(ret_hint, BALLOON_HINT_MAX,
+						 "virt-wss%s%s balloon --restore%s%s %s%s",
+						 cli->uri ? " -c " : "", cli->uri ? uri : "",
+						 history ? " --history " : "", history ? path : "",
+						 *guest == '-' ? "-- " : "", name)
+				      : BALLOON_HINT_MAX;
 
 	if (len >= BALLOON_HINT_MAX)
 		ret_hint[0] = '\0';
@@ -49,7 +52,8 @@ void balloon_say_hint(const char *guest, const char *hint)
 	bool is_command = !strncmp(hint, "virsh ", 6) || !strncmp(hint, "virt-wss ", 9);
 
 	if (*hint)
-		wss_log(WSS_LOG_INFO, "%s: to allow this, %s%s", guest, is_command ? "run: " : "", hint);
+		wss_log(WSS_LOG_INFO, "%s: to allow this, %s%s", guest, is_command ? "run: " : "",
+			hint);
 }
 
 /* Receives the events of the controller and the restore. */
@@ -66,6 +70,12 @@ static void balloon_on_trouble(const char *guest, const struct wss_error *error,
 	char hint[BALLOON_HINT_MAX];
 
 	wss_tally_bad(listener->tally, guest, error);
+	if (!strncmp(error->text, wss_balloon_left_open, strlen(wss_balloon_left_open))) {
+		balloon_restore_hint(listener->cli, listener->history, guest, hint);
+		if (*hint)
+			wss_log(WSS_LOG_INFO, "%s: when the history can be written again, run: %s",
+				guest, hint);
+	}
 	if (strstr(error->text, wss_balloon_unfinished)) {
 		balloon_restore_hint(listener->cli, listener->history, guest, hint);
 		balloon_say_hint(guest, hint);
@@ -84,8 +94,7 @@ static void balloon_on_none_running(const char *uri, void *opaque)
 	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
 }
 
-static int run_controller(const struct wss_control_scope *scope,
-			  struct balloon_options *options,
+static int run_controller(const struct wss_control_scope *scope, struct balloon_options *options,
 			  const struct wss_control_events *events, size_t *ret_guests,
 			  struct wss_error *err)
 {
@@ -110,20 +119,18 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 		      struct wss_error *err)
 {
 	wss_auto_free struct wss_domain_ref *refs =
-		calloc((size_t)cli->n_domains + 1, sizeof(*refs));
-	const struct wss_control_scope scope = {.uri = cli->uri,
+		wss_xcalloc((size_t)cli->n_domains, sizeof(*refs));
+	const struct wss_control_scope scope = {.uri = wss_cli_uri(cli->uri),
 						.monitor = cli->monitor,
 						.history = history,
 						.guests = refs,
 						.n_guests = (size_t)cli->n_domains};
-	struct balloon_listener listener = {.cli = cli, .history = options->sizing.history.path,
-					    .tally = tally};
+	struct balloon_listener listener = {
+		.cli = cli, .history = options->sizing.history.path, .tally = tally};
 	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
 						  balloon_on_progress, balloon_on_none_running,
 						  &listener};
 
-	if (!refs)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (int i = 0; i < cli->n_domains; i++)
 		refs[i] = wss_cli_domain(cli, i);
 	if (!options->restore && !options->forget)
@@ -135,6 +142,7 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 	if (wss_restore_run(&scope, &events, ret_guests, err) < 0)
 		return -1;
 	if (listener.gone)
-		wss_log(WSS_LOG_INFO, "if a guest will not be back, run: virt-wss balloon --forget DOMAIN");
+		wss_log(WSS_LOG_INFO,
+			"if a guest will not be back, run: virt-wss balloon --forget DOMAIN");
 	return 0;
 }

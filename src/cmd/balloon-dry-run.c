@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "balloon/plan.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "control/plan.h"
 
 struct balloon_row {
 	const char *domain;
@@ -20,41 +21,6 @@ struct balloon_row {
 	char hint[BALLOON_HINT_MAX]; /* how an operator can lift a refusal; "" if unknown */
 };
 
-static struct wss_value balloon_get_domain(const void *row)
-{
-	return wss_value_text(((const struct balloon_row *)row)->domain);
-}
-
-static struct wss_value balloon_get_uuid(const void *row)
-{
-	return wss_value_text(((const struct balloon_row *)row)->uuid);
-}
-
-static struct wss_value balloon_get_action(const void *row)
-{
-	return wss_value_text(((const struct balloon_row *)row)->action);
-}
-
-static struct wss_value balloon_get_from(const void *row)
-{
-	return wss_value_amount(((const struct balloon_row *)row)->from_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value balloon_get_to(const void *row)
-{
-	return wss_value_amount(((const struct balloon_row *)row)->to_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value balloon_get_gain(const void *row)
-{
-	return wss_value_amount(((const struct balloon_row *)row)->gain_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value balloon_get_held(const void *row)
-{
-	return wss_value_amount(((const struct balloon_row *)row)->held_bytes, WSS_KIND_BYTES);
-}
-
 static struct wss_value balloon_get_reason(const void *row)
 {
 	const char *reason = ((const struct balloon_row *)row)->reason;
@@ -62,34 +28,26 @@ static struct wss_value balloon_get_reason(const void *row)
 	return wss_value_text(*reason ? reason : NULL);
 }
 
-static struct wss_value balloon_get_hint(const void *row)
-{
-	return wss_value_text(((const struct balloon_row *)row)->hint);
-}
-
-static struct wss_value balloon_get_error(const void *row)
-{
-	return wss_value_text(((const struct balloon_row *)row)->error);
-}
+#define FIELD(member, kind) WSS_FIELD(struct balloon_row, member, kind)
 
 static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -12, balloon_get_domain, "Name of the guest", false},
-	{"uuid", NULL, "UUID", -36, balloon_get_uuid, "UUID of the guest", false},
-	{"action", NULL, "ACTION", -7, balloon_get_action,
-	 "Action that --apply would take: shrink, none or refused", false},
-	{"from_bytes", NULL, "FROM", 8, balloon_get_from,
-	 "Size of the guest now, as its balloon leaves it, in bytes", false},
-	{"to_bytes", NULL, "TO", 8, balloon_get_to, "Size of the guest at the end, in bytes",
-	 false},
-	{"host_gain_bytes", NULL, "GAIN", 8, balloon_get_gain,
-	 "Memory that the host would reclaim: resident memory beyond the new size, in bytes",
-	 false},
-	{"held_bytes", NULL, "HELD", 8, balloon_get_held,
-	 "Guest memory that is resident on the host now, in bytes", false},
-	{"reason", NULL, "DETAILS", -27, balloon_get_reason, "Reason for the action, and what limits a shrink", false},
-	{"hint", NULL, "HINT", -20, balloon_get_hint, "Command, or advice, after which the guest is not refused", false},
-	{"error", NULL, "ERROR", -20, balloon_get_error, "Why the guest could not be examined",
-	 false},
+	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
+	{"uuid", NULL, "UUID", -36, FIELD(uuid, TEXT), "UUID of the guest"},
+	{"action", NULL, "ACTION", -7, FIELD(action, TEXT),
+	 "Action that --apply would take: shrink, none or refused"},
+	{"from_bytes", NULL, "FROM", 8, FIELD(from_bytes, BYTES),
+	 "Size of the guest now, as its balloon leaves it, in bytes"},
+	{"to_bytes", NULL, "TO", 8, FIELD(to_bytes, BYTES),
+	 "Size of the guest at the end, in bytes"},
+	{"host_gain_bytes", NULL, "GAIN", 8, FIELD(gain_bytes, BYTES),
+	 "Memory that the host would reclaim: resident memory beyond the new size, in bytes"},
+	{"held_bytes", NULL, "HELD", 8, FIELD(held_bytes, BYTES),
+	 "Guest memory that is resident on the host now, in bytes"},
+	{"reason", NULL, "DETAILS", -27, WSS_GET(balloon_get_reason),
+	 "Reason for the action, and what limits a shrink"},
+	{"hint", NULL, "HINT", -20, FIELD(hint, TEXT),
+	 "Command, or advice, after which the guest is not refused"},
+	{"error", NULL, "ERROR", -20, FIELD(error, TEXT), "Why the guest could not be examined"},
 };
 
 const struct wss_report_layout balloon_layout = {
@@ -115,13 +73,9 @@ struct balloon_run {
 
 void balloon_target_look(struct wss_target *target)
 {
-	struct balloon_sight *sight = calloc(1, sizeof(*sight));
+	struct balloon_sight *sight = wss_xcalloc(1, sizeof(*sight));
 	struct wss_error ignored = WSS_ERROR_INIT;
 
-	if (!sight) {
-		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
-		return;
-	}
 	target->data = sight;
 	target->release_data = free;
 	/* QEMU shows what the configuration does not; on another host, or without permission, that is unknown. */
@@ -140,8 +94,8 @@ void balloon_hint(const struct wss_cli *cli, const char *history, const struct w
 		return;
 	}
 	/* Not if nothing that the guest does would let it shrink. */
-	if (facts->foreign || !facts->has_device || !facts->running || facts->statistics || facts->hazard ||
-	    facts->opted_out)
+	if (facts->foreign || facts->owner || facts->fixed || !facts->has_device ||
+	    !facts->running || facts->statistics || facts->hazard || facts->opted_out)
 		return;
 	if (!facts->answers)
 		snprintf(ret_hint, BALLOON_HINT_MAX, "load the balloon driver in the guest");
@@ -160,8 +114,8 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	struct wss_plan plan;
 
 	if (wss_look_journal(run->history, target->guest->config.uuid, &look, err) < 0 ||
-	    wss_need_read(&run->options->sizing.advice, run->history,
-			  target->guest->config.uuid, &target->policy, &need, err) < 0)
+	    wss_need_read(&run->options->sizing.advice, run->history, target->guest->config.uuid,
+			  &target->policy, &need, err) < 0)
 		return -1;
 	wss_look_join(&need, &look);
 	wss_plan_make(&look, &plan);
@@ -177,7 +131,8 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	/* A refusal is an error only for a guest that was named: among all guests some are always refused. */
 	if (run->cli->n_domains)
 		wss_tally_count(&run->tally, &refusal);
-	balloon_hint(run->cli, run->options->sizing.history.path, target->guest, &look.facts, row->hint);
+	balloon_hint(run->cli, run->options->sizing.history.path, target->guest, &look.facts,
+		     row->hint);
 	run->n_unmeasured += look.facts.statistics &&
 			     (look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
 	return 0;
@@ -192,8 +147,7 @@ static void shrink_add(struct balloon_run *run, const struct balloon_row *row)
 	run->shrinking = *row;
 }
 
-static void balloon_target(struct balloon_run *run, const struct wss_target *target,
-			   bool table)
+static void balloon_target(struct balloon_run *run, const struct wss_target *target, bool table)
 {
 	struct wss_error error = target->error;
 	struct balloon_row row = {
@@ -231,8 +185,7 @@ static void say_next_step(const struct balloon_run *run)
 	wss_size_format(row->to_bytes.value, to, sizeof(to));
 	wss_size_format(run->gain_bytes, gain, sizeof(gain));
 	if (run->n_shrinking > 1)
-		wss_log(WSS_LOG_INFO,
-			"--apply would shrink %zu guests and free %s on the host",
+		wss_log(WSS_LOG_INFO, "--apply would shrink %zu guests and free %s on the host",
 			run->n_shrinking, gain);
 	else
 		wss_log(WSS_LOG_INFO,
@@ -240,8 +193,7 @@ static void say_next_step(const struct balloon_run *run)
 			row->domain, from, to, gain);
 }
 
-static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
-		   struct wss_targets *targets)
+static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct wss_targets *targets)
 {
 	bool table = cli->format == WSS_FORMAT_TABLE;
 	struct wss_error err = WSS_ERROR_INIT;
@@ -249,8 +201,8 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 ||
 	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
 	    wss_targets_run(targets, balloon_target_look, false, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report,
-			    &err) < 0)
+	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report, &err) <
+		    0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
 	for (size_t i = 0; i < targets->n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/balloon.h"
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -51,13 +52,14 @@ static int balloon_option_take(void *opaque, int c, const char *value, struct ws
 		options->forget = true;
 		return 0;
 	case OPT_PERIOD:
-		return wss_duration_parse(value, PERIOD_NS_MAX, "--period", &options->control.period_ns,
-					  err);
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--period",
+					  &options->control.period_ns, err);
 	case OPT_WINDOW:
-		return wss_duration_parse(value, WINDOW_NS_MAX, "--window", &options->control.window_ns,
-					  err);
+		return wss_duration_parse(value, WINDOW_NS_MAX, "--window",
+					  &options->control.window_ns, err);
 	case OPT_PAUSE:
-		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->control.pause_ns, err);
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause",
+					  &options->control.pause_ns, err);
 	case OPT_MAX_STALL:
 		return wss_max_stall_parse(value, &options->control.max_stall_ns, err);
 	default:
@@ -97,15 +99,11 @@ static int balloon_parse(struct wss_cli *cli, int argc, char **argv,
 /* Carries out --apply, --restore or --forget. */
 static int balloon_act(const struct wss_cli *cli, struct balloon_options *options)
 {
-	wss_auto_free char *path = wss_store_path(&options->sizing.history);
+	wss_auto_free char *path = wss_xchecked(wss_store_path(&options->sizing.history));
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_tally tally = { .bad = 0 };
+	struct wss_tally tally = {.bad = 0};
 	size_t guests = 0;
 
-	if (!path) {
-		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-		return wss_cli_error(&err);
-	}
 	if (balloon_carry_out(cli, options, path, &tally, &guests, &err) < 0)
 		return wss_cli_error(&err);
 	if (options->restore && !guests && !cli->n_domains)
@@ -117,25 +115,23 @@ static int balloon_act(const struct wss_cli *cli, struct balloon_options *option
 
 static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct balloon_options options = { .sizing = WSS_SIZING_OPTIONS_INIT,
-					   .control = WSS_BALLOON_OPTIONS_INIT };
+	struct balloon_options options = {.sizing = WSS_SIZING_OPTIONS_INIT,
+					  .control = WSS_BALLOON_OPTIONS_INIT};
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (balloon_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	return acts(&options) ? balloon_act(cli, &options)
-			      : balloon_dry_run(cli, &options);
+	return acts(&options) ? balloon_act(cli, &options) : balloon_dry_run(cli, &options);
 }
 
-static const struct wss_report_layout *const layouts[] = { &balloon_layout, NULL };
-
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, balloon_option_take};
+static const struct wss_report_layout *const layouts[] = {&balloon_layout, NULL};
 
 const struct wss_command wss_cmd_balloon = {
 	.name = "balloon",
 	.summary = "show what balloons could reclaim, or reclaim it",
 	.help = wss_help_balloon,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = balloon_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.run = balloon_run,

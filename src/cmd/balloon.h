@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by balloon.c, balloon-act.c, balloon-dry-run.c, and squeeze.c, which moves balloons as well. */
-#ifndef WSS_CMD_BALLOON_H
-#define WSS_CMD_BALLOON_H
+#pragma once
 
 #include <stdbool.h>
 
+#include "balloon/controller.h"
+#include "balloon/look.h"
 #include "cmd/cmd.h"
 #include "cmd/sizing-options.h"
-#include "control/controller.h"
-#include "control/look.h"
 
 struct balloon_options {
 	struct wss_sizing_options sizing;
@@ -55,5 +54,3 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 
 /* Prints what the controller would do. Returns the exit code. */
 int balloon_dry_run(const struct wss_cli *cli, const struct balloon_options *options);
-
-#endif

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "cmd/check.h"
 #include "cmd/guest-view.h"
-#include "wss/sample.h"
+#include "measure/sample.h"
 
 /* Problems that the line names; it counts the others. */
 #define NAMED_MAX 5
@@ -43,22 +43,27 @@ static void worsen(struct finding *finding, enum wss_plugin_state state, const c
 
 static const char *bound_text(enum wss_bound bound)
 {
-	return bound == WSS_BOUND_AT_MOST ? "at most " : bound == WSS_BOUND_AT_LEAST ? "at least " : "";
+	return bound == WSS_BOUND_AT_MOST    ? "at most "
+	       : bound == WSS_BOUND_AT_LEAST ? "at least "
+					     : "";
 }
 
 static enum wss_bound guest_bound(const struct wss_guest_view *guest)
 {
-	return wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes, guest->sample.high_bytes);
+	return wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes,
+			    guest->sample.high_bytes);
 }
 
 /*
  * Judges a figure that may lie anywhere between two percentages: by what is sure. Where one of them is well and the
  * other is not, nothing is.
  */
-static enum wss_plugin_state judge_between(const struct wss_check_options *options, double low, double high)
+static enum wss_plugin_state judge_between(const struct wss_check_options *options, double low,
+					   double high)
 {
 	enum wss_plugin_state at_low = wss_plugin_judge(&options->warning, &options->critical, low);
-	enum wss_plugin_state at_high = wss_plugin_judge(&options->warning, &options->critical, high);
+	enum wss_plugin_state at_high =
+		wss_plugin_judge(&options->warning, &options->critical, high);
 
 	if (at_low == at_high)
 		return at_low;
@@ -77,10 +82,10 @@ static void judge_wss(const struct wss_check_options *options, const struct wss_
 
 	if (!wss_view_percent(guest, &percent)) {
 		worsen(finding, WSS_PLUGIN_UNKNOWN, "%s",
-		       guest->why[0]			     ? guest->why
-		       : !guest->sample.wss_bytes.known	     ? "not measured yet"
-		       : wss_view_has_wss(guest)	     ? "the size of the guest is unknown"
-							     : "only writes were observed");
+		       guest->why[0]			? guest->why
+		       : !guest->sample.wss_bytes.known ? "not measured yet"
+		       : wss_view_has_wss(guest)	? "the size of the guest is unknown"
+							: "only writes were observed");
 		return;
 	}
 	per_byte = 100 / (double)wss_view_size(guest).value;
@@ -88,13 +93,15 @@ static void judge_wss(const struct wss_check_options *options, const struct wss_
 	if (bound == WSS_BOUND_AT_MOST)
 		low = per_byte * (double)sample->low_bytes.value;
 	if (bound == WSS_BOUND_AT_LEAST)
-		high = sample->high_bytes.known ? per_byte * (double)sample->high_bytes.value : INFINITY;
+		high = sample->high_bytes.known ? per_byte * (double)sample->high_bytes.value
+						: INFINITY;
 	wss_size_format(wss_view_size(guest).value, size, sizeof(size));
-	wss_plugin_number(percent, 0, &options->warning, &options->critical, shown);
+	wss_plugin_number(percent, bound, 0, &options->warning, &options->critical, shown);
 	if (bound == WSS_BOUND_AT_MOST)
 		snprintf(least, sizeof(least), ", at least %.0f%%", floor(low));
-	worsen(finding, judge_between(options, low, high), "working set %s%s%% of %s%s", bound_text(bound),
-	       shown, size, least);
+	worsen(finding, judge_between(options, low, high), "working set %s%s%% of %s%s%s",
+	       bound_text(bound), shown, size, least,
+	       wss_view_is_degraded(guest) ? ", as its last window was degraded" : "");
 }
 
 static void judge_age(const struct wss_check_options *options, const struct wss_guest_view *guest,
@@ -124,7 +131,7 @@ static bool is_unmeasured(const struct wss_guest_view *guest)
 static struct finding judge_guest(const struct wss_check_options *options,
 				  const struct wss_guest_view *guest, bool named)
 {
-	struct finding finding = { .state = WSS_PLUGIN_OK };
+	struct finding finding = {.state = WSS_PLUGIN_OK};
 
 	if (is_unmeasured(guest)) {
 		if (named)
@@ -149,7 +156,8 @@ struct verdict {
 	size_t judged, refused, problems;
 	const struct wss_guest_view *fullest, *oldest;
 	double percent; /* of the fullest */
-	uint64_t wss_bytes, size_bytes;
+	struct wss_view_sum wss;
+	uint64_t size_bytes;
 };
 
 static void count_guest(struct verdict *v, const struct wss_guest_view *guest)
@@ -165,7 +173,7 @@ static void count_guest(struct verdict *v, const struct wss_guest_view *guest)
 	v->refused += is_state(guest, "refused");
 	if (!wss_view_percent(guest, &percent))
 		return;
-	v->wss_bytes += guest->sample.wss_bytes.value;
+	wss_view_sum_add(&v->wss, &guest->sample);
 	v->size_bytes += wss_view_size(guest).value;
 	if (!v->fullest || percent > v->percent) {
 		v->fullest = guest;
@@ -206,8 +214,8 @@ static bool guests_unknown(const struct wss_guests *guests, char *ret_text, size
 	} else if (wss_guests_starting(guests) && guests->since_ns.known) {
 		wss_age_format((guests->since_ns.value + guests->page_age_ns) / WSS_NS_PER_S, age,
 			       sizeof(age));
-		snprintf(ret_text, size, "the service started %s ago and has not listed the guests yet",
-			 age);
+		snprintf(ret_text, size,
+			 "the service started %s ago and has not listed the guests yet", age);
 	} else if (!guests->libvirt_up.known && !guests->n) {
 		snprintf(ret_text, size, "the service has not asked libvirt yet");
 	}
@@ -237,7 +245,8 @@ static void print_well(const struct verdict *v)
 		printf("%zu guest%s", v->judged, wss_plural(v->judged));
 	if (!v->fullest)
 		return;
-	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);
+	wss_plugin_number(v->percent, guest_bound(v->fullest), 0, &v->options->warning,
+			  &v->options->critical, shown);
 	printf(", %sworking set %s%s%% of the balloon (", v->judged > 1 ? "largest " : "",
 	       bound_text(guest_bound(v->fullest)), shown);
 	wss_plugin_name(stdout, v->fullest->name);
@@ -289,8 +298,12 @@ static void print_guest_figures(const struct wss_check_options *options,
 				const struct wss_guest_view *guest)
 {
 	struct wss_plugin_figure figure = {
-		.name = guest->name, .id = guest->uuid, .what = "wss", .unit = "B",
-		.known = wss_view_has_wss(guest), .value = (double)guest->sample.wss_bytes.value,
+		.name = guest->name,
+		.id = guest->uuid,
+		.what = "wss",
+		.unit = "B",
+		.known = wss_view_has_wss(guest),
+		.value = (double)guest->sample.wss_bytes.value,
 		.max = (double)wss_view_size(guest).value,
 	};
 	double percent = 0;
@@ -306,7 +319,8 @@ static void print_guest_figures(const struct wss_check_options *options,
 	wss_plugin_figure(stdout, &figure);
 	figure.what = "age";
 	figure.unit = "s";
-	figure.known = guest->age_ns.known;
+	/* A canary (measure/budget.h) measures no working set, so it has no age to judge. */
+	figure.known = guest->age_ns.known && wss_view_has_wss(guest);
 	figure.value = (double)guest->age_ns.value / (double)WSS_NS_PER_S;
 	figure.warning = &options->age_warning;
 	figure.critical = &options->age_critical;
@@ -317,12 +331,24 @@ static void print_guest_figures(const struct wss_check_options *options,
 static void print_host_figures(const struct verdict *v)
 {
 	const struct wss_plugin_figure figures[] = {
-		{ .what = "guests", .unit = "", .known = true, .value = (double)v->judged },
-		{ .what = "problems", .unit = "", .known = true, .value = (double)v->problems },
-		{ .what = "refused", .unit = "", .known = true, .value = (double)v->refused },
-		{ .what = "held", .unit = "", .known = true, .value = v->guests->held[0] != 0, .max = 1 },
-		{ .what = "wss", .unit = "B", .known = v->fullest != NULL, .value = (double)v->wss_bytes,
-		  .max = (double)v->size_bytes },
+		{.what = "guests", .unit = "", .known = true, .value = (double)v->judged},
+		{.what = "problems", .unit = "", .known = true, .value = (double)v->problems},
+		{.what = "refused", .unit = "", .known = true, .value = (double)v->refused},
+		{.what = "held",
+		 .unit = "",
+		 .known = true,
+		 .value = v->guests->held[0] != 0,
+		 .max = 1},
+		{.what = "wss",
+		 .unit = "B",
+		 .known = v->fullest != NULL,
+		 .value = (double)v->wss.bytes,
+		 .max = (double)v->size_bytes},
+		{.what = "wss_low",
+		 .unit = "B",
+		 .known = v->fullest != NULL,
+		 .value = (double)v->wss.low_bytes,
+		 .max = (double)v->size_bytes},
 	};
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
@@ -330,11 +356,10 @@ static void print_host_figures(const struct verdict *v)
 }
 
 enum wss_plugin_state wss_check_print(const struct wss_check_options *options,
-				      const struct wss_guests *guests, bool all,
-				      const char *source)
+				      const struct wss_guests *guests, bool all, const char *source)
 {
-	struct verdict v = { .options = options, .guests = guests, .state = WSS_PLUGIN_OK,
-			     .all = all };
+	struct verdict v = {
+		.options = options, .guests = guests, .state = WSS_PLUGIN_OK, .all = all};
 	char unknown[UNKNOWN_MAX];
 
 	for (size_t i = 0; i < guests->n; i++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * virt-wss check: a plugin for Nagios and Icinga. It measures nothing: the service has the samples, or,
- * where none runs, the history. So it is cheap, however often it runs.
+ * where none runs, the history; libvirt says which guests run. So it is cheap, however often it runs.
  */
 #include "cmd/check.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,15 +15,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "client/service.h"
 #include "cmd/cmd.h"
 #include "cmd/guest-view.h"
 #include "cmd/store-options.h"
-#include "cmd/stored-guests.h"
 #include "help-text.h"
 #include "host/inventory.h"
-#include "out/policy.h"
+#include "measure/policy-element.h"
 
 enum {
 	OPT_AGE_WARNING = 1,
@@ -35,27 +37,31 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{ "warning", required_argument, NULL, 'w' },
-	{ "critical", required_argument, NULL, 'c' },
-	{ "age-warning", required_argument, NULL, OPT_AGE_WARNING },
-	{ "age-critical", required_argument, NULL, OPT_AGE_CRITICAL },
-	{ "held", required_argument, NULL, OPT_HELD },
-	{ "refused", required_argument, NULL, OPT_REFUSED },
-	{ "empty", required_argument, NULL, OPT_EMPTY },
-	{ "brief", no_argument, NULL, OPT_BRIEF },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{"warning", required_argument, NULL, 'w'},
+	{"critical", required_argument, NULL, 'c'},
+	{"age-warning", required_argument, NULL, OPT_AGE_WARNING},
+	{"age-critical", required_argument, NULL, OPT_AGE_CRITICAL},
+	{"held", required_argument, NULL, OPT_HELD},
+	{"refused", required_argument, NULL, OPT_REFUSED},
+	{"empty", required_argument, NULL, OPT_EMPTY},
+	{"brief", no_argument, NULL, OPT_BRIEF},
+	{"timeout", required_argument, NULL, 't'},
+	{"socket", required_argument, NULL, OPT_SOCKET},
 	WSS_HISTORY_LONG,
-	{ "connect", required_argument, NULL, WSS_OPT_CONNECT },
-	{ "help", no_argument, NULL, 'h' },
-	{ "all", no_argument, NULL, WSS_OPT_ALL },
-	{ "uuid", no_argument, NULL, WSS_OPT_UUID },
-	{ "debug", no_argument, NULL, WSS_OPT_DEBUG },
-	{ NULL, 0, NULL, 0 },
+	{"connect", required_argument, NULL, WSS_OPT_CONNECT},
+	{"help", no_argument, NULL, 'h'},
+	{"all", no_argument, NULL, WSS_OPT_ALL},
+	{"uuid", no_argument, NULL, WSS_OPT_UUID},
+	{"debug", no_argument, NULL, WSS_OPT_DEBUG},
+	{NULL, 0, NULL, 0},
 };
 
 #define TIMEOUT_NS (10 * WSS_NS_PER_S)
 #define GRACE_NS (2 * WSS_NS_PER_S)
+/* The service has answered: what it stores meanwhile is worth no more waiting. */
+#define STORED_PATIENCE_MS 1000
+/* A good window so long before the newest one counts more than that, if that is degraded. */
+#define STORED_GOOD_WITHIN_S 3600
 #define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
 
 struct check_run {
@@ -91,7 +97,8 @@ static int check_option(void *opaque, int c, const char *value, struct wss_error
 	case OPT_EMPTY:
 		return wss_plugin_state_parse(value, "--empty", &check->empty, err);
 	case 't':
-		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &run->timeout_ns, err);
+		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &run->timeout_ns,
+					  err);
 	case OPT_SOCKET:
 		run->socket = value;
 		return 0;
@@ -106,14 +113,15 @@ static int check_option(void *opaque, int c, const char *value, struct wss_error
 static bool has_guest(const struct wss_guests *guests, const char *name, const char *uuid)
 {
 	for (size_t i = 0; i < guests->n; i++)
-		if (!strcmp(guests->list[i].uuid, uuid) && (uuid[0] || !strcmp(guests->list[i].name, name)))
+		if (!strcmp(guests->list[i].uuid, uuid) &&
+		    (uuid[0] || !strcmp(guests->list[i].name, name)))
 			return true;
 	return false;
 }
 
 /* Returns the guest that a word names; NULL: there is none, or there are two. */
-static const struct wss_guest_view *served_find(const struct wss_guests *guests, const char *word, bool by_uuid,
-						char *ret_why, size_t size)
+static const struct wss_guest_view *served_find(const struct wss_guests *guests, const char *word,
+						bool by_uuid, char *ret_why, size_t size)
 {
 	const struct wss_guest_view *found = NULL;
 
@@ -121,13 +129,15 @@ static const struct wss_guest_view *served_find(const struct wss_guests *guests,
 	for (size_t i = 0; i < guests->n; i++) {
 		const struct wss_guest_view *guest = &guests->list[i];
 
-		if (strcasecmp(word, guest->uuid) != 0 && (by_uuid || strcmp(word, guest->name) != 0))
+		if (strcasecmp(word, guest->uuid) != 0 &&
+		    (by_uuid || strcmp(word, guest->name) != 0))
 			continue;
 		if (found) {
-			snprintf(ret_why, size,
-				 "the name fits two guests, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s): choose one "
-				 "with --uuid UUID",
-				 found->name, found->uuid, guest->name, guest->uuid);
+			snprintf(
+				ret_why, size,
+				"the name fits two guests, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s): choose one "
+				"with --uuid UUID",
+				found->name, found->uuid, guest->name, guest->uuid);
 			return NULL;
 		}
 		found = guest;
@@ -138,18 +148,18 @@ static const struct wss_guest_view *served_find(const struct wss_guests *guests,
 /* Keeps the guests that were named, each once, in that order. */
 static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
 {
-	struct wss_guests kept = { .page_age_ns = guests->page_age_ns,
-				   .libvirt_up = guests->libvirt_up,
-				   .since_ns = guests->since_ns };
+	struct wss_guests kept = {.page_age_ns = guests->page_age_ns,
+				  .libvirt_up = guests->libvirt_up,
+				  .since_ns = guests->since_ns};
 
 	memcpy(kept.state, guests->state, sizeof(kept.state));
 	memcpy(kept.held, guests->held, sizeof(kept.held));
 	for (int i = 0; i < cli->n_domains; i++) {
-		struct wss_guest_view none = { .name = "" }, *copy;
-		const struct wss_guest_view *guest =
-			served_find(guests, cli->domains[i], cli->by_uuid, none.why, sizeof(none.why));
+		struct wss_guest_view none = {.name = ""}, *copy;
+		const struct wss_guest_view *guest = served_find(
+			guests, cli->domains[i], cli->by_uuid, none.why, sizeof(none.why));
 
-		snprintf(none.name, sizeof(none.name), "%s", cli->domains[i]);
+		wss_text_fit(cli->domains[i], none.name, sizeof(none.name));
 		if (!guest)
 			guest = &none;
 		if (has_guest(&kept, guest->name, guest->uuid))
@@ -182,12 +192,19 @@ static int ask_service(const struct wss_cli *cli, struct check_run *run, struct 
 
 /* --- from the history --- */
 
+/* The newest good window counts, where there is one. */
 static void history_on_sample(const struct wss_sample *sample, void *opaque)
 {
-	wss_view_sample(sample, &((struct wss_guest_view *)opaque)->sample);
+	struct wss_guest_view *guest = opaque;
+
+	if (sample->quality == WSS_QUALITY_DEGRADED && guest->sample.wss_bytes.known &&
+	    !wss_view_is_degraded(guest))
+		return;
+	wss_view_sample(sample, &guest->sample);
+	guest->age_ns = wss_amount_of((uint64_t)wss_clock_age_seconds(sample->wall) * WSS_NS_PER_S);
 }
 
-/* Adds the newest sample of a guest. */
+/* Adds the newest good sample of a guest's last hour, else the newest one. */
 static int add_stored(struct wss_history *history, struct wss_guest_view *guest,
 		      struct wss_error *err)
 {
@@ -199,10 +216,8 @@ static int add_stored(struct wss_history *history, struct wss_guest_view *guest,
 		snprintf(guest->why, sizeof(guest->why), "no sample in the history");
 		return 0;
 	}
-	guest->age_ns = wss_amount_of(
-		(uint64_t)wss_clock_age_seconds((int64_t)last.value) * WSS_NS_PER_S);
-	return wss_history_samples(history, guest->uuid, (time_t)last.value, (time_t)last.value,
-				   history_on_sample, guest, err);
+	return wss_history_samples(history, guest->uuid, (time_t)last.value - STORED_GOOD_WITHIN_S,
+				   (time_t)last.value, history_on_sample, guest, err);
 }
 
 static struct wss_guest_view *add_guest(struct check_run *run, const char *name, const char *uuid,
@@ -214,51 +229,35 @@ static struct wss_guest_view *add_guest(struct check_run *run, const char *name,
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	snprintf(guest->name, sizeof(guest->name), "%s", name);
+	wss_text_fit(name, guest->name, sizeof(guest->name));
 	snprintf(guest->uuid, sizeof(guest->uuid), "%s", uuid);
 	return guest;
 }
 
-/* Adds the guest of the history that a word names; a name may have been that of several. */
-static int add_named(struct check_run *run, const struct wss_stored_guests *stored, const char *word, bool by_uuid,
+/*
+ * Adds a running guest; one that its policy leaves out, or that is paused, is marked as such. One that does not run is
+ * unknown if it was named, else it ended after it was listed.
+ */
+static int add_found(struct check_run *run, const struct wss_target *target, bool named,
 		     struct wss_error *err)
 {
-	struct wss_error why = WSS_ERROR_INIT;
-	const struct wss_stored_guest *found = wss_stored_guests_find(stored, word, by_uuid, &why);
-	const char *name = found ? found->name : word, *uuid = found ? found->uuid : "";
+	const struct wss_target_entry *entry = target->data;
+	const char *uuid = entry && entry->entry.uuid[0] ? entry->entry.uuid
+			   : target->uuid		 ? target->uuid
+							 : "";
+	const char *name = entry && entry->entry.name[0] ? entry->entry.name : target->name;
+	struct wss_policy policy = {.opt_out = false};
+	struct wss_error why = target->error;
 	struct wss_guest_view *guest;
 
-	if (has_guest(&run->guests, name, uuid))
+	if (!why.code && entry && !entry->entry.active) {
+		if (!named)
+			return 0;
+		wss_error_set(&why, WSS_ERR_GONE, "the domain is not running");
+	}
+	if (named && has_guest(&run->guests, name, uuid))
 		return 0;
 	guest = add_guest(run, name, uuid, err);
-	if (guest && why.code == WSS_ERR_AMBIGUOUS)
-		snprintf(guest->why, sizeof(guest->why), "the name %s: choose one with --uuid UUID", why.text);
-	return guest ? 0 : -1;
-}
-
-/* Finds the guests that were named in the history: libvirt is not needed. */
-static int find_stored(const struct wss_cli *cli, struct check_run *run,
-		       struct wss_history *history, struct wss_error *err)
-{
-	struct wss_stored_guests stored = { .n = 0 };
-	int r = wss_stored_guests_read(history, &stored, err);
-
-	for (int i = 0; r == 0 && i < cli->n_domains; i++)
-		r = add_named(run, &stored, cli->domains[i], cli->by_uuid, err);
-	wss_stored_guests_free(&stored);
-	return r;
-}
-
-/* Adds a running guest; one that its policy leaves out, or that is paused, is marked as such. */
-static int add_running(struct check_run *run, const struct wss_target *target,
-		       struct wss_error *err)
-{
-	const struct wss_target_entry *entry = target->data;
-	struct wss_policy policy = { .opt_out = false };
-	struct wss_error why = target->error;
-	struct wss_guest_view *guest =
-		add_guest(run, target->name, target->uuid ? target->uuid : "", err);
-
 	if (!guest)
 		return -1;
 	if (!why.code && entry && entry->entry.xml)
@@ -272,10 +271,41 @@ static int add_running(struct check_run *run, const struct wss_target *target,
 	return 0;
 }
 
-/* Lists the running guests, because the history does not know which those are. */
-static int find_running(struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+/*
+ * Fills in the newest stored sample of guests whose working set the service has not measured since it started, and the
+ * newest good one of those whose last window is degraded. Where there is none, or no history, they stay as they are.
+ */
+static void fill_from_history(struct check_run *run)
 {
-	struct wss_targets targets = { .n = 0 };
+	wss_auto_free char *path = wss_store_path(&run->store);
+	struct wss_history *history = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	for (size_t i = 0; path && i < run->guests.n; i++) {
+		struct wss_guest_view stored, *guest = &run->guests.list[i];
+
+		if ((guest->sample.wss_bytes.known && !wss_view_is_degraded(guest)) ||
+		    guest->why[0] || !guest->uuid[0] ||
+		    (strcmp(guest->state, "waiting") != 0 &&
+		     strcmp(guest->state, "measuring") != 0))
+			continue;
+		if (!history && wss_history_open_readonly(path, &history, &err) < 0)
+			return;
+		wss_history_set_patience(history, STORED_PATIENCE_MS);
+		stored = *guest;
+		stored.sample = (struct wss_guest_sample){.quality = ""};
+		if (add_stored(history, &stored, &err) < 0)
+			break;
+		if (stored.sample.wss_bytes.known && !wss_view_is_degraded(&stored))
+			*guest = stored;
+	}
+	wss_history_close(history);
+}
+
+/* Finds the guests that were named, or all that run: the history does not know whether a guest still runs. */
+static int find_guests(struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+{
+	struct wss_targets targets = {.n = 0};
 	uint64_t now_ns = wss_clock_now_ns();
 	int r;
 
@@ -287,7 +317,7 @@ static int find_running(struct wss_cli *cli, struct check_run *run, struct wss_e
 	run->guests.libvirt_up = wss_amount_of(true);
 	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, WSS_ENTRY_SIZES, err);
 	for (size_t i = 0; r == 0 && i < targets.n; i++)
-		r = add_running(run, targets.list[i], err);
+		r = add_found(run, targets.list[i], cli->n_domains > 0, err);
 	wss_targets_free(&targets);
 	return r;
 }
@@ -309,7 +339,7 @@ static int read_history(struct wss_cli *cli, struct check_run *run, struct wss_e
 					       WSS_SERVICE_SOCKET, path)
 			       : wss_error_prefix(err, "no service runs");
 	wss_history_set_patience(history, (int)(run->timeout_ns / WSS_NS_PER_MS));
-	r = cli->n_domains ? find_stored(cli, run, history, err) : find_running(cli, run, err);
+	r = find_guests(cli, run, err);
 	for (size_t i = 0; r == 0 && i < run->guests.n; i++)
 		if (!run->guests.list[i].state[0] && !run->guests.list[i].why[0])
 			r = add_stored(history, &run->guests.list[i], err);
@@ -335,8 +365,8 @@ static void on_timeout(int signal)
  */
 static void set_timeout(uint64_t timeout_ns)
 {
-	const struct sigaction action = { .sa_handler = on_timeout };
-	struct itimerval timer = { .it_value.tv_sec = 0 };
+	const struct sigaction action = {.sa_handler = on_timeout};
+	struct itimerval timer = {.it_value.tv_sec = 0};
 
 	if (timeout_ns) {
 		timer.it_value.tv_sec = (time_t)((timeout_ns + GRACE_NS) / WSS_NS_PER_S);
@@ -351,8 +381,12 @@ static const char *check_gather(struct wss_cli *cli, struct check_run *run, stru
 {
 	int found = run->store.path ? 0 : ask_service(cli, run, err);
 
-	if (found)
-		return found < 0 ? NULL : "";
+	if (found < 0)
+		return NULL;
+	if (found) {
+		fill_from_history(run);
+		return "";
+	}
 	return read_history(cli, run, err) < 0 ? NULL : " (from the history)";
 }
 
@@ -371,16 +405,32 @@ static int check_parse(struct wss_cli *cli, int argc, char **argv, struct check_
 	if (wss_cli_parse(cli, argc, argv, run, err) < 0)
 		return -1;
 	if (run->socket && run->store.path)
-		return wss_error_set(err, WSS_ERR_USAGE, "--socket and --history exclude each other");
-	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--qmp: check knows only guests that libvirt runs");
-	return wss_cli_finish(cli, argc, argv, err);
+				     "--socket and --history exclude each other");
+	if (cli->qmp)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--qmp: check takes no socket: use -c kvm:///, which knows the same guest");
+	if (wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
+	wss_cli_take_ids(cli);
+	return 0;
+}
+
+/* Returns the exit status. A line that cannot be written tells its reader nothing, whatever it said. */
+static enum wss_plugin_state check_end(enum wss_plugin_state state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_io_flush_output(&err) == 0)
+		return state;
+	wss_cli_error(&err);
+	return WSS_PLUGIN_UNKNOWN;
 }
 
 static int check_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct check_run run = { .store = WSS_STORE_OPTIONS_INIT };
+	struct check_run run = {.store = WSS_STORE_OPTIONS_INIT};
 	struct wss_error err = WSS_ERROR_INIT;
 	enum wss_plugin_state state;
 	const char *source = NULL;
@@ -394,22 +444,25 @@ static int check_run(struct wss_cli *cli, int argc, char **argv)
 	state = source ? wss_check_print(&run.check, &run.guests, !cli->n_domains, source)
 		       : wss_check_print_unknown(&err);
 	wss_guests_release(&run.guests);
-	return (int)state;
+	return (int)check_end(state);
 }
 
 #define STATES "ok warning critical unknown"
 
 static const struct wss_option_values values[] = {
-	{ "held", STATES }, { "refused", STATES }, { "empty", STATES }, { NULL, NULL },
+	{"held", STATES},
+	{"refused", STATES},
+	{"empty", STATES},
+	{NULL, NULL},
 };
-
-static const struct wss_syntax syntax = { ":c:w:t:h", long_options, check_option };
 
 const struct wss_command wss_cmd_check = {
 	.name = "check",
 	.summary = "check working sets, as a Nagios or Icinga plugin",
 	.help = wss_help_check,
-	.syntax = &syntax,
+	.short_options = ":c:w:t:h",
+	.long_options = long_options,
+	.take = check_option,
 	.own_short = "c",
 	.takes = WSS_WORDS_DOMAINS,
 	.values = values,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The verdict of check. */
-#ifndef WSS_CMD_CHECK_H
-#define WSS_CMD_CHECK_H
+#pragma once
 
 #include "client/guests.h"
-#include "out/plugin.h"
+#include "show/plugin.h"
 
 struct wss_check_options {
-	struct wss_threshold warning, critical; /* working set in percent of the balloon */
+	struct wss_threshold warning, critical;		/* working set in percent of the balloon */
 	struct wss_threshold age_warning, age_critical; /* of the sample, in seconds */
 	enum wss_plugin_state held, refused, empty;
 	bool brief; /* no performance data of single guests */
@@ -24,5 +23,3 @@ enum wss_plugin_state wss_check_print(const struct wss_check_options *options,
 
 /* Prints that nothing is known, because of err. Returns the exit status. */
 enum wss_plugin_state wss_check_print_unknown(const struct wss_error *err);
-
-#endif

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by all subcommands: common options, the guests named on the command line, exit codes.
+ * The room cmd/: the commands. NAME.c parses the options of the command NAME, calls other rooms,
+ * and prints; a large command has more files, NAME-*.c.
+ *
+ *   cmd.h        what commands share, this file: common options, the guests named on the command
+ *                line, exit codes
+ *   *-options.h  options that several commands share
+ *   dispatch.h   finds the command; completion.c and help.c know all of them by WSS_COMMANDS
+ *   help-text.h  their help, generated from docs/synopsis/
+ *   serve-config.h  the settings of serve, from the command line and from files
+ *
+ * In: the command line. Out: results on standard output, a line for each error on standard error,
+ * and an exit code (enum wss_exit).
+ *
+ * Begin with mark.c, the shortest command, then methods.c. A new command is one file, an entry in
+ * WSS_COMMANDS and a text in docs/synopsis/: HACKING.md has the steps.
  */
-#ifndef WSS_CMD_CMD_H
-#define WSS_CMD_CMD_H
+#pragma once
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -12,8 +25,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/conn.h"
-#include "out/report.h"
-#include "service/target.h"
+#include "measure/target.h"
+#include "show/report.h"
 
 enum wss_exit {
 	WSS_EXIT_OK = 0,
@@ -26,6 +39,10 @@ enum wss_exit {
 
 #define WSS_URIS_MAX 64
 
+/* Why what needs a history takes no guest by its QMP socket, and how the same guest has one. */
+#define WSS_CLI_QMP_NO_HISTORY \
+	"--qmp: a guest that is known by its socket alone has no history: use -c kvm:///, which stores the same guest"
+
 struct wss_cli {
 	const struct wss_command *command; /* the command being run */
 	const char *uri;		   /* the last one given; NULL: libvirt's default */
@@ -35,26 +52,16 @@ struct wss_cli {
 	/* Set before wss_cli_find_targets() by commands that measure nothing. */
 	bool reader;	   /* a read-only connection suffices */
 	bool inactive_too; /* "all domains" includes inactive ones */
-	const char *qmp; /* a QMP socket instead of libvirt */
-	bool monitor;	 /* allow QMP through libvirt's monitor */
-	bool debug;	 /* debug messages are logged */
-	bool by_uuid;	 /* domains are given as UUIDs, not as IDs or names */
+	const char *qmp;   /* a QMP socket instead of libvirt; the last one given */
+	size_t n_qmps;
+	bool monitor; /* allow QMP through libvirt's monitor */
+	bool debug;   /* debug messages are logged */
+	bool by_uuid; /* domains are given as UUIDs, not as IDs or names */
 	bool all;
 	enum wss_format format;
 	struct wss_view view;
 	char **domains; /* n_domains words as typed */
 	int n_domains;
-};
-
-/* The options of one command. */
-struct wss_syntax {
-	const char *short_options;	   /* WSS_COMMON_SHORT and the command's own */
-	const struct option *long_options; /* including WSS_COMMON_LONG */
-	/*
-	 * Stores one of the command's own options with its value (NULL if it takes none).
-	 * Returns 0, or -1 with WSS_ERR_USAGE. NULL: the command has no options of its own.
-	 */
-	int (*take)(void *options, int c, const char *value, struct wss_error *err);
 };
 
 /* The values that an option can have, for completion. */
@@ -87,17 +94,20 @@ struct wss_command {
 	const char *name;
 	/* its line in "virt-wss --help": at most 54 columns, no full stop */
 	const char *summary;
-	const char *help;    /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
-	const struct wss_syntax *syntax;
+	const char *help;	   /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
+	const char *short_options; /* WSS_COMMON_SHORT and its own; NULL: none of its own */
+	const struct option *long_options; /* including WSS_COMMON_LONG */
+	/*
+	 * Stores one of its own options with its value (NULL if that takes none). Returns 0, or -1 with
+	 * WSS_ERR_USAGE. NULL: it has no options of its own.
+	 */
+	int (*take)(void *options, int c, const char *value, struct wss_error *err);
 	/*
 	 * Its own short options among those that are common to other commands, "c" for one that has
 	 * another meaning for -c; NULL: none.
 	 */
 	const char *own_short;
-	/*
-	 * NULL-terminated list of layouts for --columns help; NULL: the command prints no
-	 * table.
-	 */
+	/* NULL-terminated list of layouts for --columns help; NULL: the command prints no table. */
 	const struct wss_report_layout *const *layouts;
 	enum wss_words takes;
 	const char *words; /* the words, separated by blanks, or NULL */
@@ -115,28 +125,28 @@ struct wss_command {
 };
 
 /* All commands in the order of --help; src/cmd/NAME.c defines wss_cmd_NAME, with _ for each hyphen. */
-#define WSS_COMMANDS(X) \
-	X(sample)       \
-	X(profile)      \
-	X(record)       \
-	X(mark)         \
-	X(report)       \
-	X(diff)         \
-	X(heatmap)      \
-	X(methods)      \
-	X(list)         \
-	X(history)      \
-	X(cold)         \
-	X(recommend)    \
-	X(plan)         \
+#define WSS_COMMANDS(X)     \
+	X(sample)           \
+	X(profile)          \
+	X(record)           \
+	X(mark)             \
+	X(report)           \
+	X(diff)             \
+	X(heatmap)          \
+	X(methods)          \
+	X(list)             \
+	X(history)          \
+	X(cold)             \
+	X(recommend)        \
+	X(plan)             \
 	X(migrate_estimate) \
-	X(balloon)      \
-	X(squeeze)      \
-	X(policy)       \
-	X(serve)        \
-	X(top)          \
-	X(check)        \
-	X(help)         \
+	X(balloon)          \
+	X(squeeze)          \
+	X(policy)           \
+	X(serve)            \
+	X(top)              \
+	X(check)            \
+	X(help)             \
 	X(completion)
 
 #define WSS_COMMAND_DECLARE(name) extern const struct wss_command wss_cmd_##name;
@@ -163,28 +173,36 @@ enum {
 };
 
 #define WSS_COMMON_SHORT ":c:h"
-#define WSS_COMMON_LONG                                          \
-	{"connect", required_argument, NULL, 'c'},               \
-	{"help", no_argument, NULL, 'h'},                        \
-	{"all", no_argument, NULL, WSS_OPT_ALL},                 \
-	{"output", required_argument, NULL, WSS_OPT_OUTPUT},     \
-	{"qmp", required_argument, NULL, WSS_OPT_QMP},           \
-	{"allow-monitor", no_argument, NULL, WSS_OPT_MONITOR},   \
-	{"uuid", no_argument, NULL, WSS_OPT_UUID},               \
-	{"debug", no_argument, NULL, WSS_OPT_DEBUG}
+#define WSS_COMMON_LONG                                                              \
+	{"connect", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, \
+		{"all", no_argument, NULL, WSS_OPT_ALL},                             \
+		{"output", required_argument, NULL, WSS_OPT_OUTPUT},                 \
+		{"qmp", required_argument, NULL, WSS_OPT_QMP},                       \
+		{"allow-monitor", no_argument, NULL, WSS_OPT_MONITOR},               \
+		{"uuid", no_argument, NULL, WSS_OPT_UUID},                           \
+	{                                                                            \
+		"debug", no_argument, NULL, WSS_OPT_DEBUG                            \
+	}
+
+/* For a command that has no others. */
+extern const struct option wss_common_options[];
+
+/* Returns the short options of a command for getopt_long(). */
+const char *wss_cli_short_options(const struct wss_command *command);
 
 /* Further options of a command that prints a table and calls wss_cli_view(). */
 #define WSS_TABLE_LONG                                           \
 	{"columns", required_argument, NULL, WSS_OPT_COLUMNS},   \
-	{"sort", required_argument, NULL, WSS_OPT_SORT},         \
-	{"wide", no_argument, NULL, WSS_OPT_WIDE}
+		{"sort", required_argument, NULL, WSS_OPT_SORT}, \
+	{                                                        \
+		"wide", no_argument, NULL, WSS_OPT_WIDE          \
+	}
 
 /*
  * Parses all options of cli->command and stores its own in options; the remaining arguments
  * start at argv[optind]. WSS_ERR_USAGE.
  */
-int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
-		  struct wss_error *err);
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options, struct wss_error *err);
 
 /*
  * Handles a getopt_long() result that is a common option of cli->command or an error; the
@@ -222,10 +240,7 @@ int wss_cli_print_columns(const struct wss_report_layout *const *layouts);
  */
 int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
 
-/*
- * Takes the arguments after the options as domains, and refuses options that exclude each
- * other.
- */
+/* Takes the arguments after the options as domains, and refuses options that exclude each other. */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
 
 /* Checks that no domain is empty, and that each looks like a UUID if --uuid was given. WSS_ERR_USAGE. */
@@ -247,10 +262,11 @@ int wss_cli_error(const struct wss_error *err);
 struct wss_tally {
 	size_t bad;
 	struct wss_error error; /* the first one; WSS_ERR_FAILED if later codes differ */
+	char shared[512];	/* text of the last one that is shared */
 };
 
 /*
- * Counts a failed domain and prints the error; domain is NULL if the error already names it.
+ * Counts a failed domain and prints the error, once if it is shared; domain is NULL if the error already names it.
  */
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
 
@@ -259,6 +275,19 @@ void wss_tally_count(struct wss_tally *tally, const struct wss_error *error);
 
 /* Returns the exit code of a command over total domains. */
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
+
+/*
+ * Returns the connection that was given, by -c or by a setting; without one (NULL), LIBVIRT_DEFAULT_URI if that
+ * names an inventory, that of this host's inventory (wss_inventory_default()) for root on a host without libvirt, else
+ * NULL, libvirt's default.
+ */
+const char *wss_cli_uri(const char *given);
+
+/*
+ * Replaces words that are VMIDs by the names of these guests, for commands that read what is stored by name and UUID. Words
+ * stay as they are where the inventory cannot be read. The words allocated here last as long as the process.
+ */
+void wss_cli_take_ids(struct wss_cli *cli);
 
 /*
  * Finds the guests selected on the command line: the named ones, or all running ones (with
@@ -280,5 +309,3 @@ size_t wss_targets_name_width(const struct wss_targets *targets);
 
 /* Returns the larger of width and the width of the name, for a table's first column. */
 size_t wss_name_width(size_t width, const char *name);
-
-#endif

@@ -7,15 +7,18 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
+#include "cmd/stored-guests.h"
+#include "cold/ages.h"
 #include "help-text.h"
-#include "out/width.h"
-#include "service/ages.h"
+#include "show/width.h"
 
 /* A file more than these is not read: a directory like that is not the service's. */
 #define GUESTS_MAX 100000
@@ -32,12 +35,15 @@ struct cold_guest {
 
 struct cold_row {
 	const struct cold_guest *guest;
-	enum wss_cold_age age;
-	time_t now;
+	const char *idle;
+	struct wss_amount low_bytes, high_bytes;
+	double observed;
+	uint64_t age_s, watched_ns;
 };
 
 struct cold_run {
 	const struct wss_cli *cli;
+	const char *history; /* path */
 	struct wss_report *report;
 	struct wss_tally tally;
 	struct cold_guest *guests;
@@ -46,116 +52,35 @@ struct cold_run {
 
 /* --- the table --- */
 
-static const struct wss_cold_class *row_class(const void *row)
-{
-	const struct cold_row *cold = row;
-
-	return &cold->guest->report.ages[cold->age];
-}
-
-/* Both bounds are absent for an age that is longer than the time for which the guest has been watched. */
-static struct wss_value row_bound(const void *row, uint64_t bytes)
-{
-	const struct cold_row *cold = row;
-
-	return wss_cold_watched(&cold->guest->report, cold->age) ? wss_value_number(bytes, WSS_KIND_BYTES)
-								 : wss_value_absent();
-}
-
-static const struct cold_guest *row_guest(const void *row)
+static const void *cold_guest(const void *row)
 {
 	return ((const struct cold_row *)row)->guest;
 }
 
-static struct wss_value get_domain(const void *row)
-{
-	return wss_value_text(row_guest(row)->name);
-}
-
-static struct wss_value get_uuid(const void *row)
-{
-	return wss_value_text(row_guest(row)->uuid);
-}
-
-static struct wss_value get_time(const void *row)
-{
-	return wss_value_time(row_guest(row)->time);
-}
-
-static struct wss_value get_age(const void *row)
-{
-	const struct cold_row *cold = row;
-
-	return wss_value_number(cold->now > cold->guest->time
-					? (uint64_t)(cold->now - cold->guest->time)
-					: 0,
-				WSS_KIND_AGE);
-}
-
-static struct wss_value get_idle(const void *row)
-{
-	return wss_value_text(wss_cold_age_name(((const struct cold_row *)row)->age));
-}
-
-static struct wss_value get_low(const void *row)
-{
-	return row_bound(row, row_class(row)->low_bytes);
-}
-
-static struct wss_value get_high(const void *row)
-{
-	return row_bound(row, row_class(row)->high_bytes);
-}
-
-static struct wss_value get_observed(const void *row)
-{
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = row_class(row)->observed };
-}
-
-static struct wss_value get_watched(const void *row)
-{
-	const struct wss_cold_report *report = &row_guest(row)->report;
-
-	return wss_value_number(report->as_of_ns - report->since_ns, WSS_KIND_DURATION);
-}
-
-static struct wss_value get_held(const void *row)
-{
-	return wss_value_number(row_guest(row)->report.held_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value get_absent(const void *row)
-{
-	return wss_value_number(row_guest(row)->report.absent_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value get_granularity(const void *row)
-{
-	return wss_value_number(row_guest(row)->report.granularity_bytes, WSS_KIND_BYTES);
-}
+#define FIELD(member, kind) WSS_FIELD(struct cold_row, member, kind)
+#define GUEST(member, kind) WSS_FIELD_OF(cold_guest, struct cold_guest, member, kind)
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "time", NULL, "TIME", -20, get_time, "When its idle-age data was stored, UTC", false },
-	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
-	{ "idle", NULL, "IDLE", -5, get_idle,
-	  "Untouched for at least this time; never: since serve started watching it", false },
-	{ "low_bytes", NULL, "LOW", 8, get_low,
-	  "Memory that was surely untouched for that time, in bytes; absent until the guest has been watched for as long", false },
-	{ "high_bytes", NULL, "HIGH", 8, get_high,
-	  "Memory that was not seen touched in that time, in bytes; absent likewise", false },
-	{ "observed_share", NULL, "OBSERVED", 8, get_observed,
-	  "Share of that time in which the guest was observed", false },
-	{ "watched_seconds", NULL, "WATCHED", 8, get_watched,
-	  "Time since serve started watching it, in seconds", false },
-	{ "held_bytes", NULL, "HELD", 8, get_held, "Guest memory whose idle time is known, in bytes",
-	  false },
-	{ "absent_bytes", NULL, "ABSENT", 8, get_absent,
-	  "Memory that the host does not hold: never touched, ballooned or discarded, in bytes",
-	  false },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
-	  "Size of the pieces whose ages are known, in bytes", false },
+	{"domain", NULL, "DOMAIN", -12, GUEST(name, TEXT), "Name of the guest"},
+	{"uuid", NULL, "UUID", -36, GUEST(uuid, TEXT), "UUID of the guest"},
+	{"time", NULL, "TIME", -20, GUEST(time, TEXT), "When its idle-age data was stored, UTC"},
+	{"age_seconds", NULL, "AGE", 6, FIELD(age_s, AGE), "How long ago that was, in seconds"},
+	{"idle", NULL, "IDLE", -5, FIELD(idle, TEXT),
+	 "Untouched for at least this time; never: since serve started watching it"},
+	{"low_bytes", NULL, "LOW", 8, FIELD(low_bytes, BYTES),
+	 "Memory that was surely untouched for that time, in bytes; absent until the guest has been watched for as long"},
+	{"high_bytes", NULL, "HIGH", 8, FIELD(high_bytes, BYTES),
+	 "Memory that was not seen touched in that time, in bytes; absent likewise"},
+	{"observed_share", NULL, "OBSERVED", 8, FIELD(observed, SHARE),
+	 "Share of that time in which the guest was observed"},
+	{"watched_seconds", NULL, "WATCHED", 8, FIELD(watched_ns, DURATION),
+	 "Time since serve started watching it, in seconds"},
+	{"held_bytes", NULL, "HELD", 8, GUEST(report.held_bytes, BYTES),
+	 "Guest memory whose idle time is known, in bytes"},
+	{"absent_bytes", NULL, "ABSENT", 8, GUEST(report.absent_bytes, BYTES),
+	 "Memory that the host does not hold: never touched, ballooned or discarded, in bytes"},
+	{"granularity_bytes", NULL, "GRAN", 5, GUEST(report.granularity_bytes, BYTES),
+	 "Size of the pieces whose ages are known, in bytes"},
 };
 
 static const struct wss_report_layout layout = {
@@ -168,45 +93,35 @@ static const struct wss_report_layout layout = {
 		"absent_bytes,granularity_bytes,age_seconds,uuid",
 };
 
-static const struct wss_report_layout *const layouts[] = { &layout, NULL };
+static const struct wss_report_layout *const layouts[] = {&layout, NULL};
 
 /* --- the files --- */
 
 static struct cold_guest *cold_add(struct cold_run *run)
 {
-	struct cold_guest *guests = run->guests;
-
 	if (run->n == run->room) {
-		size_t room = run->room ? 2 * run->room : 64;
-
-		guests = realloc(run->guests, room * sizeof(*guests));
-		if (!guests)
-			return NULL;
-		run->guests = guests;
-		run->room = room;
+		run->room = run->room ? 2 * run->room : 64;
+		run->guests = wss_xreallocarray(run->guests, run->room, sizeof(*run->guests));
 	}
-	guests[run->n] = (struct cold_guest){ .known = false };
-	return &guests[run->n++];
+	run->guests[run->n] = (struct cold_guest){.known = false};
+	return &run->guests[run->n++];
 }
 
 /* A file that cannot be read is reported, and leaves the others. */
 static int cold_read_file(struct cold_run *run, const char *path, struct wss_error *err)
 {
-	wss_auto_free struct wss_ages *ages = malloc(sizeof(*ages));
+	wss_auto_free struct wss_ages *ages = wss_xcalloc(1, sizeof(*ages));
 	struct wss_error why = WSS_ERROR_INIT;
 	struct cold_guest *guest;
 
-	if (!ages)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (wss_ages_read(path, 0, ages, NULL, &why) < 0) {
+	if (wss_ages_read(path, 0, NULL, ages, NULL, &why) < 0) {
 		if (why.code != WSS_ERR_GONE)
 			wss_tally_bad(&run->tally, NULL, &why);
-		return why.code == WSS_ERR_INTERRUPTED ? wss_error_set(err, why.code, "%s", why.text)
-						       : 0;
+		return why.code == WSS_ERR_INTERRUPTED
+			       ? wss_error_set(err, why.code, "%s", why.text)
+			       : 0;
 	}
 	guest = cold_add(run);
-	if (!guest)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	memcpy(guest->name, ages->key.name, sizeof(guest->name));
 	memcpy(guest->uuid, ages->key.uuid, sizeof(guest->uuid));
 	guest->time = (time_t)ages->written_s;
@@ -250,10 +165,17 @@ static int cold_read(struct cold_run *run, const char *directory, struct wss_err
 
 static void cold_show(struct cold_run *run, const struct cold_guest *guest)
 {
-	struct cold_row row = { .guest = guest, .now = wss_clock_wall_seconds() };
+	const struct wss_cold_report *report = &guest->report;
+	time_t now = wss_clock_wall_seconds();
+	struct cold_row row = {.guest = guest,
+			       .age_s = now > guest->time ? (uint64_t)(now - guest->time) : 0,
+			       .watched_ns = report->as_of_ns - report->since_ns};
 
-	for (size_t i = 0; guest->known && i < WSS_COLD_AGES; i++) {
-		row.age = (enum wss_cold_age)i;
+	for (enum wss_cold_age age = 0; guest->known && age < WSS_COLD_AGES; age++) {
+		row.idle = wss_cold_age_name(age);
+		row.low_bytes = wss_cold_low(report, age);
+		row.high_bytes = wss_cold_high(report, age);
+		row.observed = report->ages[age].observed;
 		wss_report_row(run->report, &row);
 	}
 }
@@ -273,6 +195,37 @@ static bool cold_is_asked_for(const struct cold_run *run, const struct cold_gues
 	return asked;
 }
 
+/* Whether the history has the guest. */
+static bool cold_is_stored(const struct cold_run *run, const char *word)
+{
+	struct wss_stored_guests stored = {.n = 0};
+	struct wss_history *history = NULL;
+	struct wss_error why = WSS_ERROR_INIT;
+	bool found;
+
+	if (wss_history_open_readonly(run->history, &history, &why) < 0)
+		return false;
+	found = wss_stored_guests_read(history, &stored, &why) == 0 &&
+		(wss_stored_guests_find(&stored, word, run->cli->by_uuid, &why) ||
+		 why.code == WSS_ERR_AMBIGUOUS);
+	wss_stored_guests_free(&stored);
+	wss_history_close(history);
+	return found;
+}
+
+static void cold_unknown(const struct cold_run *run, const char *word, struct wss_error *err)
+{
+	struct wss_nearest nearest = {.typed = word};
+	const char *near;
+
+	for (size_t i = 0; i < run->n; i++)
+		wss_nearest_offer(&nearest, run->guests[i].name);
+	near = run->cli->by_uuid ? NULL : wss_nearest_word(&nearest);
+	wss_error_set(err, WSS_ERR_GONE,
+		      "unknown guest: neither idle-age data nor the history has it%s%s%s",
+		      near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 static void cold_show_named(struct cold_run *run, const char *word)
 {
 	struct wss_error why = WSS_ERROR_INIT;
@@ -286,7 +239,12 @@ static void cold_show_named(struct cold_run *run, const char *word)
 	}
 	if (found)
 		return;
-	wss_error_set(&why, WSS_ERR_GONE, "no idle-age data for this guest yet: virt-wss serve writes it, first after five minutes");
+	if (cold_is_stored(run, word))
+		wss_error_set(
+			&why, WSS_ERR_GONE,
+			"no idle-age data for this guest yet: virt-wss serve writes it, first after five minutes");
+	else
+		cold_unknown(run, word, &why);
 	wss_tally_bad(&run->tally, word, &why);
 	wss_report_leave_out(run->report);
 }
@@ -316,6 +274,31 @@ static int cold_print(struct cold_run *run, struct wss_error *err)
 	return wss_report_close(run->report, err);
 }
 
+/* Programs have it in granularity_bytes. */
+static void cold_explain_units(const struct cold_run *run)
+{
+	char names[400] = "";
+	size_t n = 0, len = 0;
+
+	for (size_t i = 0; i < run->n; i++) {
+		const struct cold_guest *guest = &run->guests[i];
+		char name[WSS_NAME_SHORT_MAX];
+
+		if (!cold_is_asked_for(run, guest) || !guest->known || !guest->report.no_memory)
+			continue;
+		wss_name_shorten(guest->name, name);
+		if (n++ < NAMED_MAX && len < sizeof(names))
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
+						n > 1 ? ", " : "", name);
+	}
+	if (n > NAMED_MAX)
+		len += (size_t)snprintf(names + len, len < sizeof(names) ? sizeof(names) - len : 0,
+					" and %zu more", n - NAMED_MAX);
+	if (n)
+		wss_log(WSS_LOG_INFO,
+			"by 2 MiB, because ages-memory is too small for ages by 4 KiB: %s", names);
+}
+
 /* Says why a table has no figures, or not all, each reason once with the guests that it concerns. */
 static void cold_explain(const struct cold_run *run, const char *directory)
 {
@@ -332,10 +315,11 @@ static void cold_explain(const struct cold_run *run, const char *directory)
 		if (!guest->known || wss_cold_watched(&guest->report, WSS_COLD_24H))
 			continue;
 		wss_name_shorten(guest->name, name);
-		wss_duration_format(guest->report.as_of_ns - guest->report.since_ns, time, sizeof(time));
+		wss_duration_format(guest->report.as_of_ns - guest->report.since_ns, time,
+				    sizeof(time));
 		if (n++ < NAMED_MAX && len < sizeof(names))
-			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s for %s", n > 1 ? ", " : "",
-						name, time);
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s for %s",
+						n > 1 ? ", " : "", name, time);
 	}
 	if (!seen && !run->tally.bad)
 		wss_log(WSS_LOG_INFO,
@@ -344,11 +328,14 @@ static void cold_explain(const struct cold_run *run, const char *directory)
 	/* Programs have the time in watched_seconds. */
 	if (run->cli->format != WSS_FORMAT_TABLE)
 		return;
+	cold_explain_units(run);
 	if (n > NAMED_MAX)
-		wss_log(WSS_LOG_INFO, "not yet watched for the 24 h that the longest age needs: %s and %zu more",
+		wss_log(WSS_LOG_INFO,
+			"not yet watched for the 24 h that the longest age needs: %s and %zu more",
 			names, n - NAMED_MAX);
 	else if (n)
-		wss_log(WSS_LOG_INFO, "not yet watched for the 24 h that the longest age needs: %s", names);
+		wss_log(WSS_LOG_INFO, "not yet watched for the 24 h that the longest age needs: %s",
+			names);
 }
 
 static int cold_option(void *opaque, int c, const char *value, struct wss_error *err)
@@ -362,8 +349,10 @@ static int cold_finish(struct wss_cli *cli, int argc, char **argv, struct wss_er
 	    wss_cli_check_domains(cli, err) < 0)
 		return -1;
 	if (cli->uri || cli->qmp || cli->monitor)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "cold reads what serve has stored: it takes no -c, --qmp or --allow-monitor");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"cold reads what serve has stored: it takes no -c, --qmp or --allow-monitor");
+	wss_cli_take_ids(cli);
 	return 0;
 }
 
@@ -371,22 +360,24 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct wss_store_options store = WSS_STORE_OPTIONS_INIT;
 	wss_auto_free char *history = NULL, *directory = NULL;
-	struct cold_run run = { .cli = cli };
+	char elsewhere[WSS_STORE_ELSEWHERE_MAX];
+	struct cold_run run = {.cli = cli};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
 	if (wss_cli_parse(cli, argc, argv, &store, &err) < 0 ||
 	    cold_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
-	history = wss_store_path(&store);
-	r = history ? wss_file_path_check(history, "VIRT_WSS_HISTORY", &err)
-		    : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	run.history = history = wss_xchecked(wss_store_path(&store));
+	r = wss_file_path_check(history, "VIRT_WSS_HISTORY", &err);
 	if (r == 0)
 		r = wss_ages_find_directory(history, false, &directory, &err);
 	if (r == 0) {
 		r = cold_read(&run, directory, &err);
 	} else if (err.code == WSS_ERR_GONE) {
-		wss_log(WSS_LOG_INFO, "no idle-age data yet beside %s: start virt-wss serve", history);
+		wss_store_elsewhere(elsewhere);
+		wss_log(WSS_LOG_INFO, "no idle-age data yet beside %s: start virt-wss serve%s",
+			history, elsewhere);
 		wss_error_clear(&err);
 		r = 0;
 	}
@@ -405,16 +396,15 @@ static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_HISTORY_LONG,
-	{ NULL, 0, NULL, 0 },
+	{NULL, 0, NULL, 0},
 };
-
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, cold_option };
 
 const struct wss_command wss_cmd_cold = {
 	.name = "cold",
 	.summary = "show how long memory has been idle, as serve saw it",
 	.help = wss_help_cold,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = cold_option,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.run = cold_run,

@@ -2,15 +2,32 @@
 #include "cmd/cmd.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/log.h"
+#include "base/root.h"
 #include "base/stop.h"
-#include "out/width.h"
+#include "host/inventories.h"
+#include "show/width.h"
+
+const struct option wss_common_options[] = {
+	WSS_COMMON_LONG,
+	{NULL, 0, NULL, 0},
+};
+
+const char *wss_cli_short_options(const struct wss_command *command)
+{
+	return command->short_options ? command->short_options : WSS_COMMON_SHORT;
+}
 
 static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 {
@@ -25,7 +42,7 @@ static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 /* Refuses an empty text for an option that takes any text: the other types refuse it themselves. */
 static int check_text(const struct wss_command *command, int c, struct wss_error *err)
 {
-	const struct option *option = command->syntax->long_options;
+	const struct option *option = command->long_options;
 	const char *values, *wanted = NULL;
 
 	while (option->name && option->val != c)
@@ -39,7 +56,8 @@ static int check_text(const struct wss_command *command, int c, struct wss_error
 		wanted = "the path of a UNIX socket";
 	else if (values && !strcmp(values, WSS_VALUES_FILES))
 		wanted = "the path of a file";
-	return wanted ? wss_error_set(err, WSS_ERR_USAGE, "--%s: the value is empty: give %s", option->name, wanted)
+	return wanted ? wss_error_set(err, WSS_ERR_USAGE, "--%s: the value is empty: give %s",
+				      option->name, wanted)
 		      : 0;
 }
 
@@ -58,9 +76,11 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 		return 0;
 	case WSS_OPT_OUTPUT:
 		return wss_format_parse(optarg, &cli->format, err) < 0
-			       ? wss_error_prefix(err, "--output") : 0;
+			       ? wss_error_prefix(err, "--output")
+			       : 0;
 	case WSS_OPT_QMP:
 		cli->qmp = optarg;
+		cli->n_qmps++;
 		return 0;
 	case WSS_OPT_UUID:
 		cli->by_uuid = true;
@@ -93,26 +113,31 @@ static bool is_common(const struct wss_command *command, int c)
 	       (c >= WSS_OPT_ALL && c <= WSS_OPT_WIDE);
 }
 
-int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
-		  struct wss_error *err)
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options, struct wss_error *err)
 {
-	const struct wss_syntax *syntax = cli->command->syntax;
+	const struct wss_command *command = cli->command;
 	int c, r;
 
 	optind = 0;
-	while ((c = getopt_long(argc, argv, syntax->short_options, syntax->long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, wss_cli_short_options(command), command->long_options,
+				NULL)) != -1) {
 		if (is_common(cli->command, c))
 			r = wss_cli_option(cli, c, argv, err);
 		else
-			r = check_text(cli->command, c, err) < 0 ? -1 : syntax->take(options, c, optarg, err);
+			r = check_text(cli->command, c, err) < 0
+				    ? -1
+				    : command->take(options, c, optarg, err);
 		if (r < 0)
 			return -1;
 	}
 	/* Otherwise all but the last would silently be ignored. */
 	if (cli->n_uris > 1 && !cli->several_uris)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--connect given more than once: only list takes several");
+	if (cli->n_qmps > 1)
 		return wss_error_set(
 			err, WSS_ERR_USAGE,
-			"--connect given more than once: only list takes several");
+			"--qmp given more than once: it takes the socket of one guest");
 	return 0;
 }
 
@@ -145,9 +170,10 @@ int wss_cli_check_domains(const struct wss_cli *cli, struct wss_error *err)
 {
 	for (int i = 0; i < cli->n_domains; i++)
 		if (!*cli->domains[i])
-			return wss_error_set(err, WSS_ERR_USAGE, cli->command->takes == WSS_WORDS_FILES
-								? "FILE is empty: give the path of a file"
-								: "empty domain name");
+			return wss_error_set(err, WSS_ERR_USAGE,
+					     cli->command->takes == WSS_WORDS_FILES
+						     ? "FILE is empty: give the path of a file"
+						     : "empty domain name");
 	for (int i = 0; cli->by_uuid && i < cli->n_domains; i++)
 		if (!is_uuid(cli->domains[i]))
 			return wss_error_set(err, WSS_ERR_USAGE, "--uuid: '%s' is not a UUID",
@@ -157,8 +183,8 @@ int wss_cli_check_domains(const struct wss_cli *cli, struct wss_error *err)
 
 struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i)
 {
-	return (struct wss_domain_ref){ .name = cli->domains[i],
-					.uuid = cli->by_uuid ? cli->domains[i] : NULL };
+	return (struct wss_domain_ref){.name = cli->domains[i],
+				       .uuid = cli->by_uuid ? cli->domains[i] : NULL};
 }
 
 /* Returns the exit code for an error. */
@@ -186,10 +212,13 @@ static bool is_closed_pipe(const struct wss_error *err)
 	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
 }
 
-/* Returns advice that names an option which avoids this error; "" if there is none. */
+/* Returns advice that avoids this error; "" if there is none. */
 static const char *error_remedy(const struct wss_error *err)
 {
-	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID" : "";
+	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID"
+	       : err->code == WSS_ERR_DAMAGED
+		       ? ": move it away, and the next sample that is stored begins a new one"
+		       : "";
 }
 
 void wss_tally_count(struct wss_tally *tally, const struct wss_error *error)
@@ -205,10 +234,16 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 	char name[WSS_NAME_SHORT_MAX];
 
 	wss_tally_count(tally, error);
+	if (error->shared) {
+		if (!strcmp(tally->shared, error->text))
+			return;
+		snprintf(tally->shared, sizeof(tally->shared), "%s", error->text);
+		domain = NULL;
+	}
 	wss_name_shorten(domain ? domain : "", name);
 	if (!is_closed_pipe(error))
-		wss_log(WSS_LOG_ERROR, "%s%s%s%s", name, domain ? ": " : "",
-			error->text, error_remedy(error));
+		wss_log(WSS_LOG_ERROR, "%s%s%s%s", name, domain ? ": " : "", error->text,
+			error_remedy(error));
 }
 
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
@@ -225,40 +260,85 @@ int wss_cli_error(const struct wss_error *err)
 	return exit_code_of(err);
 }
 
-/* Converts the domain arguments to references; NULL when out of memory. */
-static struct wss_domain_ref *typed_refs(const struct wss_cli *cli)
+/* Whether libvirt's system daemon has ever run since this host was started. */
+static bool has_libvirt(const struct wss_root *root)
 {
-	struct wss_domain_ref *refs = calloc((size_t)cli->n_domains + 1, sizeof(*refs));
+	wss_auto_close int fd = wss_root_openat(root, "run/libvirt", O_PATH);
 
-	for (int i = 0; refs && i < cli->n_domains; i++)
-		refs[i] = wss_cli_domain(cli, i);
-	return refs;
+	return fd != -ENOENT;
+}
+
+const char *wss_cli_uri(const char *given)
+{
+	wss_cleanup(wss_root_close) struct wss_root root = {.dirfd = -1};
+	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+
+	if (given)
+		return given;
+	if (uri && *uri)
+		return wss_inventory_find(uri) ? uri : NULL;
+	if (geteuid() != 0 || wss_root_open(wss_test_sysroot(), &root, NULL) < 0 ||
+	    has_libvirt(&root))
+		return NULL;
+	uri = wss_inventory_default(&root)->uri;
+	wss_debug("there is no libvirt on this host: taking %s", uri);
+	return uri;
+}
+
+static bool is_number(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789")];
+}
+
+void wss_cli_take_ids(struct wss_cli *cli)
+{
+	wss_cleanup(wss_root_close) struct wss_root root = {.dirfd = -1};
+	wss_auto_free struct wss_inventory_guest *guests = NULL;
+	const struct wss_inventory_ops *inventory;
+	size_t n = 0, n_numbers = 0;
+
+	for (int i = 0; i < cli->n_domains && !cli->by_uuid; i++)
+		n_numbers += is_number(cli->domains[i]);
+	inventory = n_numbers ? wss_inventory_find(wss_cli_uri(cli->uri)) : NULL;
+	if (!inventory || !inventory->ids_last ||
+	    wss_root_open(wss_test_sysroot(), &root, NULL) < 0 ||
+	    wss_inventory_list(inventory, &root, &guests, &n, NULL) < 0)
+		return;
+	/* A name may itself be another guest's VMID. */
+	for (int i = 0; i < cli->n_domains; i++)
+		for (size_t k = 0; k < n; k++)
+			if (!strcmp(cli->domains[i], guests[k].id)) {
+				cli->domains[i] = wss_xstrdup(guests[k].name);
+				break;
+			}
 }
 
 int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err)
 {
 	const struct wss_hypervisor_options options = {
-		.uri = cli->uri,
+		.uri = cli->qmp ? NULL : wss_cli_uri(cli->uri),
 		.qmp = cli->qmp,
 		.allow_monitor = cli->monitor,
 		.reader = cli->reader,
 	};
-	const struct wss_domain_ref socket = { .name = cli->qmp };
-	wss_auto_free struct wss_domain_ref *refs = typed_refs(cli);
-	struct wss_targets_query query = { .refs = refs, .n = (size_t)cli->n_domains,
-					   .inactive_too = cli->inactive_too,
-					   .deadline_ns = deadline_ns };
+	const struct wss_domain_ref socket = {.name = cli->qmp};
+	wss_auto_free struct wss_domain_ref *refs =
+		wss_xcalloc((size_t)cli->n_domains, sizeof(*refs));
+	struct wss_targets_query query = {.refs = refs,
+					  .n = (size_t)cli->n_domains,
+					  .inactive_too = cli->inactive_too,
+					  .deadline_ns = deadline_ns};
 	struct wss_hypervisor *hypervisor;
 	int r;
 
-	if (!refs)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (int i = 0; i < cli->n_domains; i++)
+		refs[i] = wss_cli_domain(cli, i);
 	if (wss_hypervisor_open(&options, &hypervisor, err) < 0)
 		return -1;
 	if (cli->qmp)
-		query = (struct wss_targets_query){ .refs = &socket, .n = 1,
-						    .deadline_ns = deadline_ns };
+		query = (struct wss_targets_query){
+			.refs = &socket, .n = 1, .deadline_ns = deadline_ns};
 	r = wss_targets_find(hypervisor, &query, ret_targets, err);
 	if (r == 0 && !ret_targets->n)
 		wss_cli_say_empty(cli, wss_hypervisor_uri(hypervisor), !cli->inactive_too);

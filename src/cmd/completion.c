@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The completion script for bash: two bash functions generated from the commands' tables, and
- * a fixed part that parses the line and calls them.
+ * The completion script for bash: completion.bash, which parses the line, and two bash functions that it calls, made
+ * from the commands' tables.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/dispatch.h"
 #include "help-text.h"
-#include "out/report.h"
-#include "track/tracker.h"
-
-static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	{NULL, 0, NULL, 0},
-};
+#include "measure/tracker.h"
+#include "show/report.h"
 
 /* Values of the options that commands share; those of a command's own are in its table. */
 static const struct wss_option_values shared_values[] = {
@@ -54,23 +49,15 @@ const char *wss_option_values(const struct wss_command *command, const char *opt
 	return own ? own : find_values(shared_values, option);
 }
 
-/*
- * Prints an option's names, each after a blank: "--connect", and "-c" if it has a short form.
- */
-static void print_option(const struct option *o)
-{
-	if (o->val > ' ' && o->val < 127)
-		printf(" -%c", o->val);
-	printf(" --%s", o->name);
-}
-
-static void print_options(const struct wss_command *command, const char *variable,
-			  int has_value)
+static void print_options(const struct wss_command *command, const char *variable, int has_value)
 {
 	printf("\t%s='", variable);
-	for (const struct option *o = command->syntax->long_options; o->name; o++)
-		if (o->has_arg == has_value)
-			print_option(o);
+	for (const struct option *o = command->long_options; o->name; o++)
+		if (o->has_arg == has_value) {
+			if (o->val > ' ' && o->val < 127)
+				printf(" -%c", o->val);
+			printf(" --%s", o->name);
+		}
 	putchar('\'');
 }
 
@@ -104,7 +91,7 @@ static void print_words(const struct wss_command *command, const char *words)
 /* Prints the possible values of a command's options as branches of a bash case statement. */
 static void print_values(const struct wss_command *command, const char *name)
 {
-	for (const struct option *o = command->syntax->long_options; o->name; o++) {
+	for (const struct option *o = command->long_options; o->name; o++) {
 		const char *words = o->has_arg ? wss_option_values(command, o->name) : NULL;
 
 		if (!words)
@@ -125,134 +112,14 @@ static void print_values(const struct wss_command *command, const char *name)
 	}
 }
 
-static const char head[] =
-	"# SPDX-License-Identifier: LGPL-2.1-or-later\n"
-	"# shellcheck shell=bash\n"
-	"# bash completion for virt-wss(1), as printed by \"virt-wss completion bash\"\n\n";
-
-static const char tail[] =
-	"# The names or the UUIDs of all domains of the connection.\n"
-	"_virt_wss_domains() { # COLUMN [-c URI]...\n"
-	"\tvirt-wss \"${@:2}\" list --all --timeout 2s --output csv --columns \"$1\" "
-	"2>/dev/null |\n"
-	"\t\tsed -e 1d -e 's/\\r$//' -e 's/^\"\\(.*\\)\"$/\\1/' -e 's/\"\"/\"/g'\n"
-	"}\n\n"
-	"# The words of a list, one a line; of a list with commas, what continues the last "
-	"word.\n"
-	"_virt_wss_replies() { # KIND CURRENT LISTED COLUMN [-c URI]...\n"
-	"\tlocal kind=$1 current=$2 listed=$3 before='' word\n"
-	"\tcase $kind in\n"
-	"\tdomains) listed=$(_virt_wss_domains \"${@:4}\") ;;\n"
-	"\tfiles) compgen -f -- \"$current\"; return ;;\n"
-	"\tcolumns)\n"
-	"\t\t[[ $current != *,* ]] || before=${current%,*},\n"
-	"\t\t[[ $current != -* ]] || before=-\n"
-	"\t\tcurrent=${current#\"$before\"} ;;\n"
-	"\tesac\n"
-	"\t[[ $kind == domains ]] || listed=${listed// /$'\\n'}\n"
-	"\t# Not by compgen -W, which would run what the name of a domain says.\n"
-	"\twhile IFS= read -r word; do\n"
-	"\t\t[[ -z $word || $word != \"$current\"* ]] || printf '%s\\n' \"$before$word\"\n"
-	"\tdone <<<\"$listed\"\n"
-	"}\n\n"
-	"# The words of a line, without their quotes, the last of which is being typed; the quote that it has open.\n"
-	"_virt_wss_split() { # LINE -> words, quote\n"
-	"\tlocal char i word='' begun=''\n"
-	"\twords=() quote=''\n"
-	"\tfor ((i = 0; i < ${#1}; i++)); do\n"
-	"\t\tchar=${1:i:1}\n"
-	"\t\tif [[ -n $quote && $char == \"$quote\" ]]; then\n"
-	"\t\t\tquote=''\n"
-	"\t\telif [[ $char == \\\\ && ($quote == '' || ($quote == '\"' && ${1:i+1:1} == [\\\"\\\\\\$\\`])) ]]; then\n"
-	"\t\t\t((++i))\n"
-	"\t\t\tword+=${1:i:1} begun=1\n"
-	"\t\telif [[ -n $quote ]]; then\n"
-	"\t\t\tword+=$char\n"
-	"\t\telif [[ $char == [\\'\\\"] ]]; then\n"
-	"\t\t\tquote=$char begun=1\n"
-	"\t\telif [[ $char != [[:space:]] ]]; then\n"
-	"\t\t\tword+=$char begun=1\n"
-	"\t\telif [[ -n $begun ]]; then\n"
-	"\t\t\twords+=(\"$word\")\n"
-	"\t\t\tword='' begun=''\n"
-	"\t\tfi\n"
-	"\tdone\n"
-	"\twords+=(\"$word\")\n"
-	"}\n"
-	"\n"
-	"# The names of domains as they stand on a line, behind the quote that is open there.\n"
-	"_virt_wss_quote() { # QUOTE NAME -> quoted\n"
-	"\tquoted=$2\n"
-	"\tcase $1 in\n"
-	"\t'') printf -v quoted %q \"$2\" ;;\n"
-	"\t\\\")\n"
-	"\t\tquoted=${2//\\\\/\\\\\\\\} quoted=${quoted//\\\"/\\\\\\\"}\n"
-	"\t\tquoted=${quoted//\\$/\\\\\\$} quoted=${quoted//\\`/\\\\\\`} ;;\n"
-	"\t\\') quoted=${2//\\'/\\'\\\\\\'\\'} ;;\n"
-	"\tesac\n"
-	"}\n"
-	"\n"
-	"_virt_wss() {\n"
-	"\tlocal line=${COMP_LINE:0:COMP_POINT} words i word command='' option='' "
-	"column=domain seen=0\n"
-	"\tlocal takes listed valued flags connection=() current quote quoted prefix\n"
-	"\t_virt_wss_split \"$line\"\n"
-	"\tcurrent=${words[${#words[@]} - 1]}\n"
-	"\t_virt_wss_command ''\n"
-	"\tfor ((i = 1; i < ${#words[@]} - 1; i++)); do\n"
-	"\t\tword=${words[i]}\n"
-	"\t\tcase $word in\n"
-	"\t\t--uuid) column=uuid ;;\n"
-	"\t\t--connect=*) connection=(-c \"${word#*=}\") ;;\n"
-	"\t\t-*)\n"
-	"\t\t\tif [[ \" $valued \" == *\" $word \"* ]]; then\n"
-	"\t\t\t\toption=$word\n"
-	"\t\t\t\t((++i < ${#words[@]} - 1)) || break\n"
-	"\t\t\t\toption=''\n"
-	"\t\t\t\t[[ $word != --connect && ($word != -c || $valued != *' -c --connect '*) ]] || connection=(-c \"${words[i]}\")\n"
-	"\t\t\tfi ;;\n"
-	"\t\t*)\n"
-	"\t\t\tif [[ -n $command ]]; then\n"
-	"\t\t\t\tseen=$((seen + 1))\n"
-	"\t\t\telse\n"
-	"\t\t\t\tcommand=$word\n"
-	"\t\t\t\t_virt_wss_command \"$command\" || return 0\n"
-	"\t\t\tfi ;;\n"
-	"\t\tesac\n"
-	"\tdone\n"
-	"\tif [[ -z $option && $current == --*=* ]]; then\n"
-	"\t\toption=${current%%=*} current=${current#*=}\n"
-	"\tfi\n"
-	"\tif [[ -n $option ]]; then\n"
-	"\t\t_virt_wss_value \"$command\" \"$option\"\n"
-	"\telif [[ $current == -* ]]; then\n"
-	"\t\ttakes=listed listed=\"${valued# }$flags\"\n"
-	"\telif [[ $takes == commands ]]; then\n"
-	"\t\ttakes=listed listed=$_virt_wss_commands\n"
-	"\telif [[ $takes == listed && $seen -gt 0 ]]; then\n"
-	"\t\ttakes=domains\n"
-	"\tfi\n"
-	"\t[[ $takes != files ]] || compopt -o filenames 2>/dev/null\n"
-	"\tmapfile -t COMPREPLY < <(_virt_wss_replies \"$takes\" \"$current\" \"$listed\" "
-	"\"$column\" \\\n"
-	"\t\t\"${connection[@]}\")\n"
-	"\t# bash replaces only what is behind the last colon that no quote hides.\n"
-	"\tprefix=''\n"
-	"\t[[ -n $quote || $current != *:* || $COMP_WORDBREAKS != *:* ]] || prefix=${current%\"${current##*:}\"}\n"
-	"\tfor i in \"${!COMPREPLY[@]}\"; do\n"
-	"\t\tCOMPREPLY[i]=${COMPREPLY[i]#\"$prefix\"}\n"
-	"\t\t[[ $takes == domains ]] || continue\n"
-	"\t\t_virt_wss_quote \"$quote\" \"${COMPREPLY[i]}\"\n"
-	"\t\tCOMPREPLY[i]=$quoted\n"
-	"\tdone\n"
-	"}\n"
-	"\n"
-	"complete -F _virt_wss virt-wss\n";
+static const char script[] =
+#include "completion-text.h"
+	;
 
 static void print_script(void)
 {
-	fputs(head, stdout);
-	printf("_virt_wss_commands='");
+	fputs(script, stdout);
+	printf("\n_virt_wss_commands='");
 	for (size_t i = 0; wss_commands[i]; i++)
 		printf("%s%s", i ? " " : "", wss_commands[i]->name);
 	printf("'\n\n"
@@ -271,8 +138,7 @@ static void print_script(void)
 	print_values(&wss_program, "");
 	for (size_t i = 0; wss_commands[i]; i++)
 		print_values(wss_commands[i], wss_commands[i]->name);
-	printf("\tesac\n}\n\n");
-	fputs(tail, stdout);
+	printf("\tesac\n}\n");
 }
 
 static int completion_run(struct wss_cli *cli, int argc, char **argv)
@@ -290,13 +156,11 @@ static int completion_run(struct wss_cli *cli, int argc, char **argv)
 	return WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, NULL};
-
 const struct wss_command wss_cmd_completion = {
 	.name = "completion",
 	.summary = "print the completion script for bash",
 	.help = wss_help_completion,
-	.syntax = &syntax,
+	.long_options = wss_common_options,
 	.takes = WSS_WORDS_LISTED,
 	.words = "bash",
 	.run = completion_run,

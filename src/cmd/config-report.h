@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Prints what guests' configurations cost, as a table, JSON or CSV. */
-#ifndef WSS_CMD_CONFIG_REPORT_H
-#define WSS_CMD_CONFIG_REPORT_H
+#pragma once
 
-#include "out/report.h"
-#include "service/config-advice.h"
+#include "show/report.h"
+#include "sizing/config-advice.h"
 
 struct wss_config_row {
 	const char *domain, *uuid;
@@ -19,5 +18,3 @@ extern const struct wss_report_layout wss_config_layout;
  * the element.
  */
 void wss_config_notes(const char *domain, const struct wss_config_finding *findings, size_t n);
-
-#endif

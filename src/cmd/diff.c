@@ -4,20 +4,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "help-text.h"
-#include "out/range-report.h"
-#include "wss/moment.h"
+#include "pages/moment.h"
+#include "pages/range-report.h"
 
 /* Ranges closer together than 64 KiB are listed as one. */
 #define WITHIN_PAGES 16
 
-static const struct wss_report_layout *const layouts[] = { &wss_diff_layout,
-							   &wss_diff_summary_layout, NULL };
+static const struct wss_report_layout *const layouts[] = {&wss_diff_layout,
+							  &wss_diff_summary_layout, NULL};
 
 struct diff_options {
 	struct wss_files_options files;
@@ -36,12 +38,8 @@ struct side {
 enum { OPT_VERBOSE = 1 };
 
 static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	WSS_TABLE_LONG,
-	{"verbose", no_argument, NULL, OPT_VERBOSE},
-	WSS_LIMIT_LONG,
-	WSS_SALVAGE_LONG,
-	{NULL, 0, NULL, 0},
+	WSS_COMMON_LONG, WSS_TABLE_LONG,   {"verbose", no_argument, NULL, OPT_VERBOSE},
+	WSS_LIMIT_LONG,	 WSS_SALVAGE_LONG, {NULL, 0, NULL, 0},
 };
 
 static int diff_option_take(void *opaque, int c, const char *value, struct wss_error *err)
@@ -55,14 +53,11 @@ static int diff_option_take(void *opaque, int c, const char *value, struct wss_e
 }
 
 /* Splits FILE or FILE@MOMENT; a file whose name contains the @ takes precedence. */
-static int side_split(const char *text, char **ret_path, uint64_t *ret_at_ns,
-		      struct wss_error *err)
+static int side_split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
 {
-	wss_auto_free char *path = strdup(text);
+	wss_auto_free char *path = wss_xstrdup(text);
 	char *at;
 
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_at_ns = WSS_MOMENT_ALL;
 	at = strrchr(path, '@');
 	if (at && access(path, F_OK) < 0) {
@@ -111,8 +106,8 @@ static int load_side(struct side *side, struct wss_error *err)
 /* Two recordings. The memory limit of the second includes the first one's sets. */
 static int load_apart(struct side sides[2], struct wss_error *err)
 {
-	struct wss_pageset_budget *budgets[] = { wss_recfile_budget(sides[0].file),
-						 wss_recfile_budget(sides[1].file) };
+	struct wss_pageset_budget *budgets[] = {wss_recfile_budget(sides[0].file),
+						wss_recfile_budget(sides[1].file)};
 	uint64_t first_bytes;
 	int r;
 
@@ -263,27 +258,56 @@ static void print_verbose(const struct diff_options *options, const struct wss_r
 }
 
 /* Prints the largest ranges first. */
-static int print_largest(const struct diff_options *options, const struct wss_recording *recording,
-			 const struct side *sides, struct wss_range_report *report,
-			 struct wss_error *err)
+static void print_largest(const struct diff_options *options, const struct wss_recording *recording,
+			  const struct side *sides, struct wss_range_report *report)
 {
 	struct wss_top top;
 
-	if (wss_top_init(&top, options->files.limit, wss_range_larger) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_top_init(&top, options->files.limit, wss_range_larger);
 	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages,
 			       WITHIN_PAGES, offer_range, &top);
 	wss_top_sort(&top);
 	for (size_t i = 0; i < top.n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top.ranges[i]);
 	wss_top_free(&top);
-	return 0;
+}
+
+/* The set of such a time is that of a window near it, which the guest may have left long before. */
+static void side_note_gap(const struct side *side, bool said, struct wss_amount *ret_start_ns,
+			  struct wss_amount *ret_end_ns)
+{
+	const struct wss_moment *moment = &side->moment;
+	char start[16], end[16];
+
+	if (!wss_moment_in_gap(moment))
+		return;
+	*ret_start_ns = wss_amount_of(moment->gap_start_ns);
+	*ret_end_ns = wss_amount_of(moment->gap_end_ns);
+	if (said)
+		return;
+	wss_duration_format(moment->gap_start_ns, start, sizeof(start));
+	wss_duration_format(moment->gap_end_ns, end, sizeof(end));
+	wss_log(WSS_LOG_INFO,
+		"%s: note: nothing was observed then, in a gap from %s to %s: the set is that of the window %s it",
+		side->text, start, end, moment->gap_is_first ? "after" : "before");
+}
+
+static void side_note_degraded(const struct side *side)
+{
+	const struct wss_moment *moment = &side->moment;
+
+	if (moment->degraded && moment->at_ns != WSS_MOMENT_ALL)
+		wss_log(WSS_LOG_INFO,
+			"%s: note: that window is degraded: touched pages may be missing in it",
+			side->text);
+	else if (moment->degraded)
+		wss_files_note_degraded(side->file);
 }
 
 static struct wss_diff_side side_of(const struct wss_moment *moment)
 {
-	return (struct wss_diff_side){ moment->pages,
-				       moment->written_known ? moment->written : NULL };
+	return (struct wss_diff_side){moment->pages,
+				      moment->written_known ? moment->written : NULL};
 }
 
 static int diff_print(const struct wss_cli *cli, const struct diff_options *options,
@@ -291,10 +315,9 @@ static int diff_print(const struct wss_cli *cli, const struct diff_options *opti
 {
 	const struct wss_recording *recording = wss_recfile_recording(sides[0].file);
 	const struct wss_moment *a = &sides[0].moment, *b = &sides[1].moment;
-	struct wss_pageset_overlap overlap =
-		wss_pageset_compare(a->pages, b->pages, NULL,
-				    (struct wss_run){ 0, wss_recording_pages(recording) });
-	const struct wss_diff_summary summary = {
+	struct wss_pageset_overlap overlap = wss_pageset_compare(
+		a->pages, b->pages, NULL, (struct wss_run){0, wss_recording_pages(recording)});
+	struct wss_diff_summary summary = {
 		.a = cli->domains[0],
 		.b = cli->domains[1],
 		.a_pages = wss_pageset_count(a->pages),
@@ -304,19 +327,24 @@ static int diff_print(const struct wss_cli *cli, const struct diff_options *opti
 		.kept = overlap.both,
 	};
 	struct wss_range_report *report;
-	int r = 0;
+	int r;
 
+	side_note_gap(&sides[0], false, &summary.a_gap_start_ns, &summary.a_gap_end_ns);
+	side_note_gap(&sides[1], !strcmp(sides[0].text, sides[1].text), &summary.b_gap_start_ns,
+		      &summary.b_gap_end_ns);
+	side_note_degraded(&sides[0]);
+	if (strcmp(sides[0].text, sides[1].text) != 0)
+		side_note_degraded(&sides[1]);
 	if (options->verbose && !options->files.limit_given && check_rows(sides, err) < 0)
 		return -1;
-	if (wss_range_report_diff(stdout, cli->format, &cli->view, recording, &summary,
-				  side_of(a), side_of(b), &report, err) < 0)
+	if (wss_range_report_diff(stdout, cli->format, &cli->view, recording, &summary, side_of(a),
+				  side_of(b), &report, err) < 0)
 		return -1;
 	if (options->verbose)
 		print_verbose(options, recording, sides, report);
 	else
-		r = print_largest(options, recording, sides, report, err);
-	if (wss_range_report_close(report, r < 0 ? NULL : err) < 0)
-		r = -1;
+		print_largest(options, recording, sides, report);
+	r = wss_range_report_close(report, err);
 	if (r == 0 && wss_stop_requested())
 		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return r;
@@ -341,7 +369,7 @@ static int open_sides(const struct wss_cli *cli, const struct diff_options *opti
 
 static int load_sides(struct side sides[2], struct wss_error *err)
 {
-	struct wss_recfile *const files[] = { sides[0].file, sides[1].file };
+	struct wss_recfile *const files[] = {sides[0].file, sides[1].file};
 	bool again;
 	int r;
 
@@ -356,8 +384,8 @@ static int load_sides(struct side sides[2], struct wss_error *err)
 
 static int diff_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct diff_options options = { .files = WSS_FILES_OPTIONS_INIT };
-	struct side sides[2] = { 0 };
+	struct diff_options options = {.files = WSS_FILES_OPTIONS_INIT};
+	struct side sides[2] = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
@@ -380,13 +408,12 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, diff_option_take};
-
 const struct wss_command wss_cmd_diff = {
 	.name = "diff",
 	.summary = "compare two recordings, or two points in one",
 	.help = wss_help_diff,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = diff_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_FILES,
 	.run = diff_run,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -20,13 +21,11 @@ static const struct option program_options[] = {
 };
 
 /* "+": arguments after the command's name belong to the command. */
-static const struct wss_syntax program_syntax = {"+" WSS_COMMON_SHORT "V", program_options,
-						 NULL};
-
 const struct wss_command wss_program = {
 	.name = "virt-wss",
 	.help = wss_help_global,
-	.syntax = &program_syntax,
+	.short_options = "+" WSS_COMMON_SHORT "V",
+	.long_options = program_options,
 	.takes = WSS_WORDS_COMMANDS,
 };
 
@@ -58,9 +57,7 @@ void wss_help_print(const struct wss_command *command)
 
 #define USAGE_COLUMNS 6
 
-/*
- * Prints a short usage for a call without arguments, on stderr because it was not requested.
- */
+/* Prints a short usage for a call without arguments, on stderr because it was not requested. */
 static int print_usage(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -97,11 +94,10 @@ enum question { QUESTION_NONE, QUESTION_HELP, QUESTION_COLUMNS };
  */
 static enum question find_question(const struct wss_command *command, int argc, char **argv)
 {
-	const struct wss_syntax *syntax = command->syntax;
 	int c;
 
 	optind = 0;
-	while ((c = getopt_long(argc, argv, syntax->short_options, syntax->long_options,
+	while ((c = getopt_long(argc, argv, wss_cli_short_options(command), command->long_options,
 				NULL)) != -1) {
 		if (c == 'h')
 			return QUESTION_HELP;
@@ -112,17 +108,12 @@ static enum question find_question(const struct wss_command *command, int argc, 
 }
 
 /* Does so on a copy of the arguments, because getopt_long() reorders them. */
-static int dispatch_ask(const struct wss_command *command, int argc, char **argv,
-			enum question *ret_question, struct wss_error *err)
+static enum question dispatch_ask(const struct wss_command *command, int argc, char **argv)
 {
-	wss_auto_free char **words = calloc((size_t)argc + 1, sizeof(*words));
+	wss_auto_free char **words = wss_xcalloc((size_t)argc + 1, sizeof(*words));
 
-	if (!words)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
-	*ret_question = has_help_word(argc, argv) ? QUESTION_HELP
-						  : find_question(command, argc, words);
-	return 0;
+	return has_help_word(argc, argv) ? QUESTION_HELP : find_question(command, argc, words);
 }
 
 /* Prints the help of the command after the program's options, even if those are wrong. */
@@ -153,11 +144,12 @@ static void warn_of_tests(void)
 
 static int run_command(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
-	enum question question = QUESTION_NONE;
+	enum question question;
 
 	cli->command = wss_command_find(argv[0], err);
-	if (!cli->command || dispatch_ask(cli->command, argc, argv, &question, err) < 0)
+	if (!cli->command)
 		return wss_cli_error(err);
+	question = dispatch_ask(cli->command, argc, argv);
 	if (question == QUESTION_HELP) {
 		wss_help_print(cli->command);
 		return WSS_EXIT_OK;
@@ -177,11 +169,10 @@ int wss_dispatch(int argc, char **argv, void (*print_version)(void))
 	if (argc < 2)
 		return print_usage();
 	if (has_help_word(argc, argv))
-		return print_asked_help(argc, argv, &err) < 0 ? wss_cli_error(&err)
-							      : WSS_EXIT_OK;
+		return print_asked_help(argc, argv, &err) < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, program_syntax.short_options, program_options,
-				NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, wss_program.short_options, program_options, NULL)) !=
+	       -1) {
 		if (c == 'V') {
 			print_version();
 			return WSS_EXIT_OK;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the command or the help that the command line asks for. */
-#ifndef WSS_CMD_DISPATCH_H
-#define WSS_CMD_DISPATCH_H
+#pragma once
 
 #include "cmd/cmd.h"
 
 /* NULL-terminated list of all commands. */
 extern const struct wss_command *const wss_commands[];
 
-/*
- * The program itself as a command: its name, and the options that precede the command's name.
- */
+/* The program itself as a command: its name, and the options that precede the command's name. */
 extern const struct wss_command wss_program;
 
 /* Returns the command of that name; NULL with WSS_ERR_USAGE, which names the nearest one. */
@@ -26,5 +23,3 @@ void wss_help_print(const struct wss_command *command);
  * code.
  */
 int wss_dispatch(int argc, char **argv, void (*print_version)(void));
-
-#endif

@@ -19,7 +19,8 @@ int wss_files_option(struct wss_files_options *options, int c, const char *value
 	case WSS_OPT_LIMIT:
 		options->limit_given = true;
 		return wss_number_parse(value, 1, LIMIT_MAX, "--limit", &options->limit, err) < 0
-			       ? -1 : 1;
+			       ? -1
+			       : 1;
 	case WSS_OPT_SALVAGE:
 		options->salvage = true;
 		return 1;
@@ -41,7 +42,8 @@ static int files_refuse_guests(const struct wss_cli *cli, struct wss_error *err)
 	if (!option)
 		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE,
-			     "%s: %s uses the FILE alone, and asks neither libvirt nor QEMU", option, cli->command->name);
+			     "%s: %s uses the FILE alone, and asks neither libvirt nor QEMU",
+			     option, cli->command->name);
 }
 
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
@@ -59,16 +61,17 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 
 int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err)
 {
-	const struct wss_recording *of_a = wss_recfile_recording(a), *of_b = wss_recfile_recording(b);
+	const struct wss_recording *of_a = wss_recfile_recording(a),
+				   *of_b = wss_recfile_recording(b);
 	const char *name_a = wss_recfile_name(a), *name_b = wss_recfile_name(b);
 
 	if (!wss_recording_same_map(of_a, of_b))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "%s and %s: the memory layouts of the guests differ",
-				     name_a, name_b);
+				     "%s and %s: the memory layouts of the guests differ", name_a,
+				     name_b);
 	if (strcmp(of_a->uuid, of_b->uuid) != 0)
-		wss_warn("%s and %s: recordings of different guests, %s and %s", name_a,
-			 name_b, of_a->domain, of_b->domain);
+		wss_warn("%s and %s: recordings of different guests, %s and %s", name_a, name_b,
+			 of_a->domain, of_b->domain);
 	if (of_a->granularity_bytes != of_b->granularity_bytes)
 		wss_warn("%s and %s: recordings of different granularity", name_a, name_b);
 	return 0;
@@ -80,15 +83,22 @@ static int files_check(const struct wss_recfile *file, struct wss_error *err)
 	const struct wss_recfile_state *state = wss_recfile_state(file);
 	const char *path = wss_recfile_name(file);
 
+	if (!state->windows && state->damaged_at)
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s: contains no window before the damage at byte %llu: nothing can be salvaged",
+			path, (unsigned long long)state->damaged_at);
 	if (!state->windows)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: contains no window", path);
 	if (state->damaged_at)
-		wss_warn(
-			"%s: damaged or invalid at byte %llu: ignoring everything from there on",
-			path, (unsigned long long)state->damaged_at);
+		wss_warn("%s: damaged or invalid at byte %llu: ignoring everything from there on",
+			 path, (unsigned long long)state->damaged_at);
+	else if (state->cut_bytes && state->ended)
+		wss_warn("%s: ignoring %llu byte%s after the end of the recording", path,
+			 (unsigned long long)state->cut_bytes, wss_plural(state->cut_bytes));
 	else if (state->cut_bytes)
-		wss_warn("%s: cut off: ignoring %llu byte%s after the last complete interval",
-			 path, (unsigned long long)state->cut_bytes, wss_plural(state->cut_bytes));
+		wss_warn("%s: cut off: ignoring %llu byte%s after the last complete interval", path,
+			 (unsigned long long)state->cut_bytes, wss_plural(state->cut_bytes));
 	return 0;
 }
 
@@ -98,6 +108,17 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 	if (wss_recfile_open(path, salvage, ret_file, err) < 0)
 		return -1;
 	return files_check(*ret_file, err);
+}
+
+void wss_files_note_degraded(const struct wss_recfile *file)
+{
+	const struct wss_recfile_state *state = wss_recfile_state(file);
+
+	if (state->degraded)
+		wss_log(WSS_LOG_INFO,
+			"%s: note: %llu of %llu windows are degraded: touched pages may be missing in them (virt-wss report --wide says why)",
+			wss_recfile_name(file), (unsigned long long)state->degraded,
+			(unsigned long long)state->windows);
 }
 
 bool wss_files_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err)

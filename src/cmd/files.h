@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by the commands that work on recordings and so take files instead of domains. */
-#ifndef WSS_CMD_FILES_H
-#define WSS_CMD_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cmd/cmd.h"
-#include "rec/reader.h"
+#include "recording/reader.h"
 
 enum { WSS_OPT_PLOT = 3000, WSS_OPT_SALVAGE, WSS_OPT_LIMIT };
 
-#define WSS_PLOT_LONG {"plot", required_argument, NULL, WSS_OPT_PLOT}
-#define WSS_SALVAGE_LONG {"salvage", no_argument, NULL, WSS_OPT_SALVAGE}
-#define WSS_LIMIT_LONG {"limit", required_argument, NULL, WSS_OPT_LIMIT}
+#define WSS_PLOT_LONG                                         \
+	{                                                     \
+		"plot", required_argument, NULL, WSS_OPT_PLOT \
+	}
+#define WSS_SALVAGE_LONG                                      \
+	{                                                     \
+		"salvage", no_argument, NULL, WSS_OPT_SALVAGE \
+	}
+#define WSS_LIMIT_LONG                                          \
+	{                                                       \
+		"limit", required_argument, NULL, WSS_OPT_LIMIT \
+	}
 
 struct wss_files_options {
 	const char *plot; /* NULL: no picture */
@@ -22,7 +30,10 @@ struct wss_files_options {
 	bool salvage;
 };
 
-#define WSS_FILES_OPTIONS_INIT { .limit = 20 }
+#define WSS_FILES_OPTIONS_INIT \
+	{                      \
+		.limit = 20    \
+	}
 
 /*
  * Stores option c of getopt_long() with its value. Returns 1, 0 if it is none of these, or
@@ -42,14 +53,15 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
  * Checks that two recordings have the same memory layout and so can be compared. Warns if
  * their guests or granularities differ. WSS_ERR_FAILED.
  */
-int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err);
+int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b,
+		    struct wss_error *err);
 
-/*
- * Opens a recording, which must have at least one window, and warns if it is cut off or
- * damaged.
- */
+/* Opens a recording, which must have at least one window, and warns if it is cut off or damaged. */
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err);
+
+/* Notes how many windows of a recording are degraded, if any. */
+void wss_files_note_degraded(const struct wss_recfile *file);
 
 /*
  * After reading some recordings has failed with err: leaves out content of theirs that makes no
@@ -57,5 +69,3 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
  * they can be read again, from the beginning; if so, err is cleared.
  */
 bool wss_files_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err);
-
-#endif

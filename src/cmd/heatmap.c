@@ -2,18 +2,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "cmd/plot.h"
 #include "help-text.h"
-#include "out/range-report.h"
-#include "out/refset-chart.h"
-#include "wss/heat.h"
-#include "wss/marks.h"
+#include "pages/heat.h"
+#include "pages/marks.h"
+#include "pages/range-report.h"
+#include "pages/refset-chart.h"
 
-static const struct wss_report_layout *const layouts[] = { &wss_heat_layout,
-							   &wss_heat_summary_layout, NULL };
+static const struct wss_report_layout *const layouts[] = {&wss_heat_layout,
+							  &wss_heat_summary_layout, NULL};
 
 struct heatmap_options {
 	struct wss_files_options files;
@@ -23,12 +24,8 @@ struct heatmap_options {
 enum { OPT_HOT_FIRST = 1 };
 
 static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	WSS_TABLE_LONG,
-	{"hot-first", no_argument, NULL, OPT_HOT_FIRST},
-	WSS_LIMIT_LONG,
-	WSS_PLOT_LONG,
-	WSS_SALVAGE_LONG,
+	WSS_COMMON_LONG,    WSS_TABLE_LONG, {"hot-first", no_argument, NULL, OPT_HOT_FIRST},
+	WSS_LIMIT_LONG,	    WSS_PLOT_LONG,  WSS_SALVAGE_LONG,
 	{NULL, 0, NULL, 0},
 };
 
@@ -47,8 +44,11 @@ static int heatmap_parse(struct wss_cli *cli, int argc, char **argv,
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &wss_heat_layout, err) < 0 ||
-	    wss_files_finish(cli, argc, argv, 1, options->files.plot ? 1 : 0, err) < 0)
+	    wss_files_finish(cli, argc, argv, 1, 0, err) < 0)
 		return -1;
+	if (options->files.plot && cli->n_domains > 1)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--plot: one picture shows one recording: give a single FILE");
 	if (!options->files.plot && !options->hot_first)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "nothing to do: name --plot FILE, --hot-first, or both");
@@ -77,8 +77,7 @@ static int add_interval(void *opaque, const struct wss_interval *interval,
 	return wss_heatmap_end(picture->map, interval, sets, err);
 }
 
-static int heatmap_add_mark(void *opaque, uint64_t time_ns, const char *text,
-			    struct wss_error *err)
+static int heatmap_add_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
 {
 	struct picture *picture = opaque;
 
@@ -102,11 +101,10 @@ static int heatmap_plot(const struct heatmap_options *options, struct wss_recfil
 		.mark = heatmap_add_mark,
 	};
 	const struct wss_recfile_state *state = wss_recfile_state(file);
-	struct picture picture = { .recording = wss_recfile_recording(file) };
+	struct picture picture = {.recording = wss_recfile_recording(file)};
 	int r;
 
-	if (wss_heatmap_new(picture.recording, state->end_ns, &picture.map, err) < 0)
-		return -1;
+	picture.map = wss_heatmap_new(picture.recording, state->end_ns);
 	picture.marks.budget = wss_recfile_budget(file);
 	r = wss_recfile_replay(file, &visitor, &picture, err);
 	wss_heatmap_finish(picture.map);
@@ -143,19 +141,16 @@ static int replay_all(struct wss_recfile **files, size_t n, struct wss_heat *hea
 static int count_windows(struct wss_recfile **files, size_t n, struct wss_heat *heat,
 			 struct wss_top *top, struct wss_error *err)
 {
-	struct wss_page_range carry = { 0 };
+	struct wss_page_range carry = {0};
 	bool replay;
-	int r;
 
 	if (replay_all(files, n, heat, err) < 0)
 		return -1;
-	while ((r = wss_heat_slice(heat, &replay, err)) > 0) {
+	while (wss_heat_slice(heat, &replay)) {
 		if (replay && replay_all(files, n, heat, err) < 0)
 			return -1;
 		wss_heat_ranges(heat, wss_recfile_recording(files[0]), &carry, top);
 	}
-	if (r < 0)
-		return -1;
 	wss_heat_flush(&carry, top);
 	wss_top_sort(top);
 	if (wss_stop_requested())
@@ -192,8 +187,8 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 		     struct wss_recfile **files, size_t n, struct wss_error *err)
 {
 	const struct wss_recording *recording = wss_recfile_recording(files[0]);
-	struct wss_heat heat = { 0 };
-	struct wss_top top = { 0 };
+	struct wss_heat heat;
+	struct wss_top top;
 	uint64_t windows = 0, bytes = 0;
 	int r;
 
@@ -204,12 +199,9 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 		windows += wss_recfile_state(files[i])->windows;
 		bytes += wss_recfile_data_bytes(wss_recfile_state(files[i]));
 	}
-	r = wss_heat_init(&heat, wss_recording_pages(recording), bytes, err);
-	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
-		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (r == 0)
-		r = count_windows(files, n, &heat, &top, err);
-	/* Printing may also run out of memory. */
+	wss_heat_init(&heat, wss_recording_pages(recording), bytes);
+	wss_top_init(&top, options->files.limit, wss_range_hotter);
+	r = count_windows(files, n, &heat, &top, err);
 	wss_heat_free(&heat);
 	if (r == 0)
 		r = print_ranges(cli, files, n, &top, windows, err);
@@ -220,6 +212,8 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 static int heatmap_read(const struct wss_cli *cli, const struct heatmap_options *options,
 			struct wss_recfile **files, size_t n, struct wss_error *err)
 {
+	for (size_t i = 0; i < n; i++)
+		wss_files_note_degraded(files[i]);
 	if (options->files.plot && heatmap_plot(options, files[0], err) < 0)
 		return -1;
 	return options->hot_first ? print_hot(cli, options, files, n, err) : 0;
@@ -241,7 +235,7 @@ static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options
 
 static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct heatmap_options options = { .files = WSS_FILES_OPTIONS_INIT };
+	struct heatmap_options options = {.files = WSS_FILES_OPTIONS_INIT};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recfile **files;
 	int r;
@@ -250,22 +244,20 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
 		return wss_cli_error(&err);
-	files = calloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
-	r = files ? heatmap_files(cli, &options, files, (size_t)cli->n_domains, &err)
-		  : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (int i = 0; files && i < cli->n_domains; i++)
+	files = wss_xcalloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
+	r = heatmap_files(cli, &options, files, (size_t)cli->n_domains, &err);
+	for (int i = 0; i < cli->n_domains; i++)
 		wss_recfile_close(files[i]);
 	free(files);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, heatmap_option_take};
-
 const struct wss_command wss_cmd_heatmap = {
 	.name = "heatmap",
 	.summary = "draw a recording, or list its hottest pages",
 	.help = wss_help_heatmap,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = heatmap_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_FILES,
 	.run = heatmap_run,

@@ -2,11 +2,6 @@
 #include "cmd/dispatch.h"
 #include "help-text.h"
 
-static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	{NULL, 0, NULL, 0},
-};
-
 static int help_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -15,8 +10,7 @@ static int help_run(struct wss_cli *cli, int argc, char **argv)
 	if (wss_cli_parse(cli, argc, argv, NULL, &err) < 0)
 		return wss_cli_error(&err);
 	if (argc - optind > 1) {
-		wss_error_set(&err, WSS_ERR_USAGE, "unexpected argument '%s'",
-			      argv[optind + 1]);
+		wss_error_set(&err, WSS_ERR_USAGE, "unexpected argument '%s'", argv[optind + 1]);
 		return wss_cli_error(&err);
 	}
 	if (optind < argc)
@@ -27,13 +21,11 @@ static int help_run(struct wss_cli *cli, int argc, char **argv)
 	return WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, NULL};
-
 const struct wss_command wss_cmd_help = {
 	.name = "help",
 	.summary = "show the help of a command",
 	.help = wss_help_help,
-	.syntax = &syntax,
+	.long_options = wss_common_options,
 	.takes = WSS_WORDS_COMMANDS,
 	.run = help_run,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The hosts that a command queries, from repeated -c options or a file. */
-#ifndef WSS_CMD_HOSTS_H
-#define WSS_CMD_HOSTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,17 +11,22 @@
 
 enum { WSS_OPT_HOSTS = 6000, WSS_OPT_TIMEOUT };
 
-#define WSS_HOSTS_LONG                                    \
-	{"hosts", required_argument, NULL, WSS_OPT_HOSTS},   \
-	{"timeout", required_argument, NULL, WSS_OPT_TIMEOUT}
+#define WSS_HOSTS_LONG                                              \
+	{"hosts", required_argument, NULL, WSS_OPT_HOSTS},          \
+	{                                                           \
+		"timeout", required_argument, NULL, WSS_OPT_TIMEOUT \
+	}
 
 struct wss_hosts {
 	const char *file;
-	uint64_t timeout_ns; /* each */
+	uint64_t timeout_ns;	  /* each */
 	struct wss_uri_list list; /* a NULL URI stands for libvirt's default */
 };
 
-#define WSS_HOSTS_INIT { .timeout_ns = 60 * WSS_NS_PER_S }
+#define WSS_HOSTS_INIT                          \
+	{                                       \
+		.timeout_ns = 60 * WSS_NS_PER_S \
+	}
 
 /*
  * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
@@ -39,5 +43,3 @@ int wss_hosts_finish(struct wss_hosts *hosts, const struct wss_cli *cli, struct 
 void wss_hosts_free(struct wss_hosts *hosts);
 
 #define wss_auto_hosts wss_cleanup(wss_hosts_free)
-
-#endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -9,19 +8,15 @@
 #include "cmd/files.h"
 #include "help-text.h"
 #include "host/host.h"
-#include "rec/writer.h"
-
-static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	{ NULL, 0, NULL, 0 },
-};
+#include "recording/writer.h"
 
 static int mark_parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, NULL, err) < 0)
 		return -1;
 	if (argc > optind + 1 && !*argv[optind + 1])
-		return wss_error_set(err, WSS_ERR_USAGE, "TEXT is empty: give the text of the mark");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "TEXT is empty: give the text of the mark");
 	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
 		return -1;
 	if (cli->n_domains < 2)
@@ -46,13 +41,11 @@ static int mark_run(struct wss_cli *cli, int argc, char **argv)
 	return WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
-
 const struct wss_command wss_cmd_mark = {
 	.name = "mark",
 	.summary = "add a mark to a recording in progress",
 	.help = wss_help_mark,
-	.syntax = &syntax,
+	.long_options = wss_common_options,
 	.takes = WSS_WORDS_FILES,
 	.run = mark_run,
 };

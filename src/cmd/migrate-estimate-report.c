@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
@@ -64,8 +63,7 @@ static bool row_figure(const struct migrate_row *row, run_figure figure, enum ws
 static struct wss_value value_of(double value, enum wss_kind kind)
 {
 	return wss_value_number(
-		wss_u64_from_double((kind == WSS_KIND_DURATION ? value * 1e9 : value) + 0.5),
-		kind);
+		wss_u64_from_double((kind == WSS_KIND_DURATION ? value * 1e9 : value) + 0.5), kind);
 }
 
 static struct wss_value row_value(const struct migrate_row *row, run_figure figure,
@@ -73,18 +71,17 @@ static struct wss_value row_value(const struct migrate_row *row, run_figure figu
 {
 	double value;
 
-	return row_figure(row, figure, end, &value) ? value_of(value, kind)
-						    : wss_value_absent();
+	return row_figure(row, figure, end, &value) ? value_of(value, kind) : wss_value_absent();
 }
 
-#define FIGURE(name, figure, end, kind)                                                       \
-	static struct wss_value migrate_get_##name(const void *row)                           \
-	{                                                                                     \
-		return row_value(row, figure, end, kind);                                     \
+#define FIGURE(name, figure, end, kind)                             \
+	static struct wss_value migrate_get_##name(const void *row) \
+	{                                                           \
+		return row_value(row, figure, end, kind);           \
 	}
-#define FIGURES(name, figure, kind)                                                           \
-	FIGURE(name, figure, WSS_END_EXPECTED, kind)                                          \
-	FIGURE(name##_low, figure, WSS_END_LOW, kind)                                         \
+#define FIGURES(name, figure, kind)                   \
+	FIGURE(name, figure, WSS_END_EXPECTED, kind)  \
+	FIGURE(name##_low, figure, WSS_END_LOW, kind) \
 	FIGURE(name##_high, figure, WSS_END_HIGH, kind)
 
 FIGURES(passes, run_passes, WSS_KIND_COUNT)
@@ -92,46 +89,21 @@ FIGURES(sent, run_sent, WSS_KIND_BYTES)
 FIGURES(seconds, run_seconds, WSS_KIND_DURATION)
 FIGURES(downtime, run_downtime, WSS_KIND_DURATION)
 
-static const struct migrate_row *row_of(const void *row)
+static const void *migrate_guest(const void *row)
 {
-	return row;
+	return ((const struct migrate_row *)row)->guest;
 }
 
-static const struct wss_migration *migration_of(const void *row)
+static const void *expected_of(const void *row)
 {
-	return &row_of(row)->guest->migration;
+	return &((const struct migrate_row *)row)->runs[WSS_END_EXPECTED];
 }
 
-static const struct wss_migration_run *expected_of(const void *row)
-{
-	return &row_of(row)->runs[WSS_END_EXPECTED];
-}
-
-#define TEXT(name, text)                                                                      \
-	static struct wss_value migrate_get_##name(const void *row)                           \
-	{                                                                                     \
-		return wss_value_text(text);                                                  \
-	}
-#define NUMBER(name, value, kind)                                                             \
-	static struct wss_value migrate_get_##name(const void *row)                           \
-	{                                                                                     \
-		return value_of(value, kind);                                                 \
-	}
-
-/*
- * Returns whether it ends by itself, and if the ends of the bounds differ, whether that is
- * expected.
- */
-static const char *row_converges(const struct migrate_row *row)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < WSS_ENDS; i++)
-		n += row->runs[i].converges;
-	if (n == WSS_ENDS)
-		return "yes";
-	return row->runs[WSS_END_EXPECTED].converges ? "likely" : n ? "hardly" : "no";
-}
+static const char *const ends_names[] = {
+	[WSS_MIGRATION_ENDS] = "yes",	     [WSS_MIGRATION_LIKELY] = "likely",
+	[WSS_MIGRATION_UNKNOWN] = "unknown", [WSS_MIGRATION_UNLIKELY] = "unlikely",
+	[WSS_MIGRATION_NEVER] = "no",
+};
 
 static const char *const mode_names[MIGRATE_MODES] = {
 	[MIGRATE_PRECOPY] = "pre-copy",
@@ -139,107 +111,88 @@ static const char *const mode_names[MIGRATE_MODES] = {
 	[MIGRATE_POSTCOPY] = "post-copy",
 };
 
-TEXT(domain, row_of(row)->guest->domain)
-TEXT(uuid, row_of(row)->guest->uuid)
-TEXT(method, row_of(row)->guest->method)
-TEXT(mode, mode_names[row_of(row)->mode])
-TEXT(converges, row_converges(row))
-TEXT(passes_range, row_of(row)->passes)
-TEXT(sent_range, row_of(row)->sent)
-TEXT(time_range, row_of(row)->time)
-TEXT(downtime_range, row_of(row)->downtime)
-NUMBER(throttle, expected_of(row)->throttle_percent, WSS_KIND_PERCENT)
-NUMBER(pass_bytes, expected_of(row)->pass_bytes, WSS_KIND_BYTES)
-NUMBER(pass_seconds, expected_of(row)->pass_seconds, WSS_KIND_DURATION)
-NUMBER(bandwidth, migration_of(row)->bandwidth, WSS_KIND_BYTES)
-NUMBER(limit, migration_of(row)->downtime_s, WSS_KIND_DURATION)
-NUMBER(ram, migration_of(row)->ram_bytes, WSS_KIND_BYTES)
-NUMBER(content, migration_of(row)->content_bytes[WSS_END_EXPECTED], WSS_KIND_BYTES)
-NUMBER(content_low, migration_of(row)->content_bytes[WSS_END_LOW], WSS_KIND_BYTES)
-NUMBER(content_high, migration_of(row)->content_bytes[WSS_END_HIGH], WSS_KIND_BYTES)
-NUMBER(measured, wss_writes_seconds(&migration_of(row)->writes), WSS_KIND_DURATION)
-
-static double measured_writes(const void *row, enum wss_end end)
+static struct wss_value migrate_get_mode(const void *row)
 {
-	const struct wss_writes *writes = &migration_of(row)->writes;
-
-	return wss_writes_at(writes, wss_writes_seconds(writes), end);
+	return wss_value_text(mode_names[((const struct migrate_row *)row)->mode]);
 }
 
-NUMBER(written, measured_writes(row, WSS_END_EXPECTED), WSS_KIND_BYTES)
-NUMBER(written_low, measured_writes(row, WSS_END_LOW), WSS_KIND_BYTES)
-NUMBER(written_high, measured_writes(row, WSS_END_HIGH), WSS_KIND_BYTES)
+static struct wss_value migrate_get_converges(const void *row)
+{
+	return wss_value_text(ends_names[((const struct migrate_row *)row)->ends]);
+}
+
+#define FIELD(member, kind) WSS_FIELD(struct migrate_row, member, kind)
+#define GUEST(member, kind) WSS_FIELD_OF(migrate_guest, struct migrate_guest, member, kind)
+#define EXPECTED(member, kind) WSS_FIELD_OF(expected_of, struct wss_migration_run, member, kind)
 
 static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -8, migrate_get_domain, "Name of the guest", false},
-	{"uuid", NULL, "UUID", -36, migrate_get_uuid, "UUID of the guest", false},
-	{"mode", NULL, "MODE", -13, migrate_get_mode, "pre-copy, auto-converge or post-copy",
-	 false},
-	{"converges", NULL, "ENDS", -6, migrate_get_converges,
-	 "Whether the migration ends by itself: yes, likely, hardly or no", false},
-	{"passes_range", NULL, "PASSES", 6, migrate_get_passes_range,
-	 "Passes over the memory, low and high bound", true},
-	{"sent_range", NULL, "SENT", 13, migrate_get_sent_range,
-	 "Memory sent, low and high bound", true},
-	{"time_range", NULL, "TIME", 10, migrate_get_time_range,
-	 "Length of the migration, low and high bound", true},
-	{"downtime_range", NULL, "DOWNTIME", 11, migrate_get_downtime_range,
-	 "Time for which the guest is stopped, low and high bound", true},
-	{"passes", NULL, "PASSES", 6, migrate_get_passes,
-	 "Passes over the memory, the last one with the guest stopped, a count", false},
-	{"passes_low", NULL, "PASSES-LOW", 10, migrate_get_passes_low, "Lower bound, a count",
-	 false},
-	{"passes_high", NULL, "PASSES-HIGH", 11, migrate_get_passes_high,
-	 "Upper bound, a count", false},
-	{"sent_bytes", NULL, "SENT", 8, migrate_get_sent,
-	 "Memory sent in all passes, with headers, in bytes", false},
-	{"sent_low_bytes", NULL, "SENT-LOW", 8, migrate_get_sent_low, "Lower bound, in bytes",
-	 false},
-	{"sent_high_bytes", NULL, "SENT-HIGH", 9, migrate_get_sent_high,
-	 "Upper bound, in bytes", false},
-	{"seconds", NULL, "TIME", 7, migrate_get_seconds,
-	 "Length of the migration, in seconds", false},
-	{"seconds_low", NULL, "TIME-LOW", 8, migrate_get_seconds_low,
-	 "Lower bound, in seconds", false},
-	{"seconds_high", NULL, "TIME-HIGH", 9, migrate_get_seconds_high,
-	 "Upper bound, in seconds", false},
-	{"downtime_seconds", NULL, "DOWNTIME", 8, migrate_get_downtime,
-	 "Time for which the guest is stopped, in seconds", false},
-	{"downtime_low_seconds", NULL, "DOWNTIME-LOW", 12, migrate_get_downtime_low,
-	 "Lower bound, in seconds", false},
-	{"downtime_high_seconds", NULL, "DOWNTIME-HIGH", 13, migrate_get_downtime_high,
-	 "Upper bound, in seconds", false},
-	{"throttle_percent", NULL, "THROTTLE", 8, migrate_get_throttle,
-	 "Largest share of their time that the virtual CPUs lose, in percent", false},
-	{"pass_bytes", NULL, "LAST-PASS", 9, migrate_get_pass_bytes,
+	{"domain", NULL, "DOMAIN", -8, GUEST(domain, TEXT), "Name of the guest"},
+	{"uuid", NULL, "UUID", -36, GUEST(uuid, TEXT), "UUID of the guest"},
+	{"mode", NULL, "MODE", -13, WSS_GET(migrate_get_mode),
+	 "pre-copy, auto-converge or post-copy"},
+	{"converges", NULL, "ENDS", -6, WSS_GET(migrate_get_converges),
+	 "Whether the migration ends by itself: yes, likely, unknown, unlikely or no"},
+	{"passes_range", NULL, "PASSES", 6, FIELD(passes, TEXT),
+	 "Passes over the memory, low and high bound"},
+	{"sent_range", NULL, "SENT", 13, FIELD(sent, TEXT), "Memory sent, low and high bound"},
+	{"time_range", NULL, "TIME", 10, FIELD(time, TEXT),
+	 "Length of the migration, low and high bound"},
+	{"downtime_range", NULL, "DOWNTIME", 11, FIELD(downtime, TEXT),
+	 "Time for which the guest is stopped, low and high bound"},
+	{"passes", NULL, "PASSES", 6, WSS_GET(migrate_get_passes),
+	 "Passes over the memory, the last one with the guest stopped, a count"},
+	{"passes_low", NULL, "PASSES-LOW", 10, WSS_GET(migrate_get_passes_low),
+	 "Lower bound, a count"},
+	{"passes_high", NULL, "PASSES-HIGH", 11, WSS_GET(migrate_get_passes_high),
+	 "Upper bound, a count"},
+	{"sent_bytes", NULL, "SENT", 8, WSS_GET(migrate_get_sent),
+	 "Memory sent in all passes, with headers, in bytes"},
+	{"sent_low_bytes", NULL, "SENT-LOW", 8, WSS_GET(migrate_get_sent_low),
+	 "Lower bound, in bytes"},
+	{"sent_high_bytes", NULL, "SENT-HIGH", 9, WSS_GET(migrate_get_sent_high),
+	 "Upper bound, in bytes"},
+	{"seconds", NULL, "TIME", 7, WSS_GET(migrate_get_seconds),
+	 "Length of the migration, in seconds"},
+	{"seconds_low", NULL, "TIME-LOW", 8, WSS_GET(migrate_get_seconds_low),
+	 "Lower bound, in seconds"},
+	{"seconds_high", NULL, "TIME-HIGH", 9, WSS_GET(migrate_get_seconds_high),
+	 "Upper bound, in seconds"},
+	{"downtime_seconds", NULL, "DOWNTIME", 8, WSS_GET(migrate_get_downtime),
+	 "Time for which the guest is stopped, in seconds"},
+	{"downtime_low_seconds", NULL, "DOWNTIME-LOW", 12, WSS_GET(migrate_get_downtime_low),
+	 "Lower bound, in seconds"},
+	{"downtime_high_seconds", NULL, "DOWNTIME-HIGH", 13, WSS_GET(migrate_get_downtime_high),
+	 "Upper bound, in seconds"},
+	{"throttle_percent", NULL, "THROTTLE", 8, EXPECTED(throttle_percent, PERCENT),
+	 "Largest share of their time that the virtual CPUs lose, in percent"},
+	{"pass_bytes", NULL, "LAST-PASS", 9, EXPECTED(pass_bytes, BYTES),
 	 "Memory sent in the last pass with the guest running, in each further one if it does "
-	 "not converge, "
-	 "or on the other host, in bytes",
-	 false},
-	{"pass_seconds", NULL, "PASS-TIME", 9, migrate_get_pass_seconds,
-	 "Length of that pass, in seconds", false},
-	{"bandwidth_bytes_per_second", NULL, "BANDWIDTH", 9, migrate_get_bandwidth,
-	 "Bandwidth that was given, in bytes per second", false},
-	{"downtime_limit_seconds", NULL, "LIMIT", 6, migrate_get_limit,
-	 "Downtime limit that was given, in seconds", false},
-	{"memory_bytes", NULL, "MEMORY", 8, migrate_get_ram,
-	 "All memory of the guest, in bytes", false},
-	{"content_bytes", NULL, "CONTENT", 8, migrate_get_content,
-	 "Memory that is assumed not to be zero, in bytes", false},
-	{"content_low_bytes", NULL, "CONTENT-LOW", 11, migrate_get_content_low,
-	 "Lower bound, in bytes", false},
-	{"content_high_bytes", NULL, "CONTENT-HIGH", 12, migrate_get_content_high,
-	 "Upper bound, in bytes", false},
-	{"method", NULL, "METHOD", -6, migrate_get_method,
-	 "Name of the method that bounds what is written by what is touched", false},
-	{"measured_seconds", NULL, "MEASURED", 8, migrate_get_measured,
-	 "Time over which the written set was measured, in seconds", false},
-	{"written_bytes", NULL, "WRITTEN", 8, migrate_get_written,
-	 "Memory written within that time, in bytes", false},
-	{"written_low_bytes", NULL, "WRITTEN-LOW", 11, migrate_get_written_low,
-	 "Lower bound, in bytes", false},
-	{"written_high_bytes", NULL, "WRITTEN-HIGH", 12, migrate_get_written_high,
-	 "Upper bound, in bytes", false},
+	 "not converge, or on the other host, in bytes"},
+	{"pass_seconds", NULL, "PASS-TIME", 9, EXPECTED(pass_seconds, DURATION),
+	 "Length of that pass, in seconds"},
+	{"bandwidth_bytes_per_second", NULL, "BANDWIDTH", 9, GUEST(migration.bandwidth, BYTES),
+	 "Bandwidth that was given, in bytes per second"},
+	{"downtime_limit_seconds", NULL, "LIMIT", 6, GUEST(migration.downtime_s, DURATION),
+	 "Downtime limit that was given, in seconds"},
+	{"memory_bytes", NULL, "MEMORY", 8, GUEST(migration.ram_bytes, BYTES),
+	 "All memory of the guest, in bytes"},
+	{"content_bytes", NULL, "CONTENT", 8,
+	 GUEST(migration.content_bytes[WSS_END_EXPECTED], BYTES),
+	 "Memory that is assumed not to be zero, in bytes"},
+	{"content_low_bytes", NULL, "CONTENT-LOW", 11,
+	 GUEST(migration.content_bytes[WSS_END_LOW], BYTES), "Lower bound, in bytes"},
+	{"content_high_bytes", NULL, "CONTENT-HIGH", 12,
+	 GUEST(migration.content_bytes[WSS_END_HIGH], BYTES), "Upper bound, in bytes"},
+	{"method", NULL, "METHOD", -6, GUEST(method, TEXT),
+	 "Name of the method that bounds what is written by what is touched"},
+	{"measured_seconds", NULL, "MEASURED", 8, FIELD(measured_s, DURATION),
+	 "Time over which the written set was measured, in seconds"},
+	{"written_bytes", NULL, "WRITTEN", 8, FIELD(written[WSS_END_EXPECTED], BYTES),
+	 "Memory written within that time, in bytes"},
+	{"written_low_bytes", NULL, "WRITTEN-LOW", 11, FIELD(written[WSS_END_LOW], BYTES),
+	 "Lower bound, in bytes"},
+	{"written_high_bytes", NULL, "WRITTEN-HIGH", 12, FIELD(written[WSS_END_HIGH], BYTES),
+	 "Upper bound, in bytes"},
 };
 
 const struct wss_report_layout migrate_layout = {
@@ -247,12 +200,12 @@ const struct wss_report_layout migrate_layout = {
 	.array_key = "migrations",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.table_only = "passes_range,sent_range,time_range,downtime_range",
 	.shown = "mode,converges,passes_range,sent_range,time_range,downtime_range",
 	.wide = "mode,converges,passes,sent_bytes,sent_low_bytes,sent_high_bytes,"
 		"seconds,seconds_low,"
 		"seconds_high,downtime_seconds,throttle_percent,pass_bytes,pass_seconds,"
-		"content_bytes,"
-		"measured_seconds,written_bytes",
+		"content_bytes,measured_seconds,written_bytes",
 };
 
 const struct wss_report_layout *const migrate_layouts[] = {&migrate_layout, NULL};
@@ -305,6 +258,12 @@ void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest
 				: wss_migration_precopy(&guest->migration,
 							mode == MIGRATE_AUTO_CONVERGE,
 							(enum wss_end)end);
+	row->measured_s = wss_writes_seconds(&guest->migration.writes);
+	for (int end = 0; end < WSS_ENDS; end++)
+		row->written[end] =
+			wss_writes_at(&guest->migration.writes, row->measured_s, (enum wss_end)end);
+	row->ends =
+		wss_migration_judge(&guest->migration, mode == MIGRATE_AUTO_CONVERGE, row->runs);
 	range_format(row, run_passes, WSS_KIND_COUNT, row->passes);
 	range_format(row, run_sent, WSS_KIND_BYTES, row->sent);
 	range_format(row, run_seconds, WSS_KIND_DURATION, row->time);
@@ -326,6 +285,19 @@ static void note_endless(const struct migrate_row *row)
 		row->guest->domain, mode_names[row->mode], bytes, time);
 }
 
+/* Notes why it is not known whether a migration ends. */
+static void note_unknown(const struct migrate_row *row)
+{
+	unsigned long long n = row->guest->migration.n_windows;
+
+	if (row->ends == WSS_MIGRATION_UNKNOWN)
+		wss_log(WSS_LOG_INFO,
+			"%s: note: whether %s ends is unknown: %llu window%s of writes do not show how fast the guest "
+			"writes at its worst; a recording of %d windows or more over its busy hours does",
+			row->guest->domain, mode_names[row->mode], n, wss_plural(n),
+			WSS_MIGRATION_WINDOWS_MIN);
+}
+
 void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *rows)
 {
 	const struct wss_migration *migration = &guest->migration;
@@ -338,6 +310,8 @@ void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *
 
 	note_endless(&rows[MIGRATE_PRECOPY]);
 	note_endless(&rows[MIGRATE_AUTO_CONVERGE]);
+	note_unknown(&rows[MIGRATE_PRECOPY]);
+	note_unknown(&rows[MIGRATE_AUTO_CONVERGE]);
 	if (slowed->throttle_percent)
 		wss_log(WSS_LOG_INFO,
 			"%s: note: auto-converge takes up to %u%% of its time from each "
@@ -346,8 +320,7 @@ void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *
 	figure_format(later->pass_seconds, WSS_KIND_DURATION, time, sizeof(time));
 	wss_log(WSS_LOG_INFO,
 		"%s: note: after a change to post-copy the guest waits for its pages for %s, "
-		"and is lost if "
-		"either host or the link fails",
+		"and is lost if either host or the link fails",
 		guest->domain, time);
 	figure_format(migration->content_bytes[WSS_END_EXPECTED], WSS_KIND_BYTES, content,
 		      sizeof(content));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,9 +15,9 @@
 #include "cmd/files.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
-#include "out/progress.h"
-#include "service/written.h"
-#include "wss/recorded-writes.h"
+#include "recording/recorded-writes.h"
+#include "recording/written.h"
+#include "show/progress.h"
 
 #define WINDOW_DEFAULT_MIN_S 4
 #define WINDOW_DEFAULT_MAX_S 16
@@ -66,22 +67,19 @@ struct migrate_options {
 static int bandwidth_parse(const char *text, uint64_t *ret_bandwidth, struct wss_error *err)
 {
 	size_t len = strlen(text);
-	wss_auto_free char *size = strdup(text);
+	wss_auto_free char *size = wss_xstrdup(text);
 	uint64_t bandwidth;
 
-	if (!size)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (len < 3 || strcmp(text + len - 2, "/s") != 0)
-		return wss_error_set(
-			err, WSS_ERR_USAGE,
-			"--bandwidth: '%s' is not a size per second, such as 1GiB/s", text);
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--bandwidth: '%s' is not a size per second, such as 1GiB/s",
+				     text);
 	size[len - 2] = '\0';
 	if (wss_size_parse(size, "--bandwidth", &bandwidth, err) < 0)
 		return -1;
 	if (bandwidth < BANDWIDTH_MIN || bandwidth > BANDWIDTH_MAX)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--bandwidth: '%s' is not from 1KiB/s to 1024TiB/s",
-				     text);
+				     "--bandwidth: '%s' is not from 1KiB/s to 1024TiB/s", text);
 	*ret_bandwidth = bandwidth;
 	return 0;
 }
@@ -95,8 +93,8 @@ static int time_parse(const char *text, uint64_t min_ns, const char *min, uint64
 	if (wss_duration_parse(text, max_ns, what, &ns, err) < 0)
 		return -1;
 	if (ns < min_ns)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is shorter than %s", what,
-				     text, min);
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is shorter than %s", what, text,
+				     min);
 	*ret_ns = ns;
 	return 0;
 }
@@ -137,8 +135,9 @@ static int subject_check(const struct wss_cli *cli, const struct migrate_options
 				     "--recording already names the guest: omit DOMAIN, "
 				     "--qmp, --all and --connect");
 	if (options->recording && options->window_given)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--recording has been measured already: omit --window, --method and --max-stall");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--recording has been measured already: omit --window, --method and --max-stall");
 	if (!options->recording && options->files.salvage)
 		return wss_error_set(err, WSS_ERR_USAGE, "--salvage needs --recording");
 	if (!options->recording && (cli->all || (!cli->qmp && cli->n_domains != 1)))
@@ -166,12 +165,19 @@ struct migrate_work {
 	struct wss_written_result result;
 };
 
-/* Runs in a worker. */
+/* Run in workers. */
 static void migrate_measure(struct wss_target *target)
 {
 	struct migrate_work *work = target->data;
 
-	wss_written_measure(target, &work->measure, &work->result, &target->error);
+	wss_written_window(target, &work->measure, &work->result, &target->error);
+}
+
+static void migrate_sample(struct wss_target *target)
+{
+	struct migrate_work *work = target->data;
+
+	wss_written_sample(target, &work->measure, &work->result, &target->error);
 }
 
 /*
@@ -182,8 +188,8 @@ static void migrate_measure(struct wss_target *target)
 static void content_estimate(const struct wss_sample *sample, struct wss_migration *migration)
 {
 	double ram = migration->ram_bytes, held, huge;
-	double least = wss_writes_at(&migration->writes,
-				     wss_writes_seconds(&migration->writes), WSS_END_LOW);
+	double least = wss_writes_at(&migration->writes, wss_writes_seconds(&migration->writes),
+				     WSS_END_LOW);
 
 	for (size_t end = 0; end < WSS_ENDS; end++)
 		migration->content_bytes[end] = end == WSS_END_LOW ? least : ram;
@@ -192,43 +198,46 @@ static void content_estimate(const struct wss_sample *sample, struct wss_migrati
 	held = fmin(ram, (double)sample->memory.rss_bytes.value +
 				 (double)sample->memory.swap_bytes.value);
 	huge = fmin(held, (double)sample->memory.huge_bytes.value);
-	migration->content_bytes[WSS_END_LOW] =
-		fmax(fmin(least, held),
-		     (held - huge) * (1 - ZEROS_MOST) + huge * (1 - ZEROS_HUGE_MOST));
+	migration->content_bytes[WSS_END_LOW] = fmax(
+		fmin(least, held), (held - huge) * (1 - ZEROS_MOST) + huge * (1 - ZEROS_HUGE_MOST));
 	migration->content_bytes[WSS_END_EXPECTED] =
 		(held - huge) * (1 - ZEROS_EXPECTED) + huge * (1 - ZEROS_HUGE_EXPECTED);
 	migration->content_bytes[WSS_END_HIGH] = held;
 }
 
-static void guest_fill(struct migrate_guest *guest, const struct wss_target *target,
+/* name and uuid: of the guest, by which they may not be known any more. */
+static void guest_fill(struct migrate_guest *guest, const char *name, const char *uuid,
+		       const struct wss_written_result *result,
 		       const struct migrate_options *options)
 {
-	const struct wss_written_result *result =
-		&((const struct migrate_work *)target->data)->result;
 	bool measured = wss_sample_measured(&result->sample);
 
 	*guest = (struct migrate_guest){
-		.domain = wss_target_name(target),
-		.uuid = target->guest->config.uuid,
+		.domain = name,
+		.uuid = uuid,
 		.method = measured ? result->sample.method : NULL,
 		.migration = {.bandwidth = (double)options->bandwidth,
 			      .downtime_s = (double)options->downtime_ns / 1e9,
 			      .ram_bytes = result->ram_bytes,
 			      .busy = {1, result->busy.busiest, result->busy.mean}},
 	};
+	guest->migration.n_windows = result->n_sampled;
+	guest->migration.fastest =
+		wss_writes_fastest(result->sampled, result->n_sampled, WSS_END_EXPECTED);
 	wss_written_curve(result, &guest->migration.writes);
 	content_estimate(&result->sample, &guest->migration);
 }
 
 /* Names what is missing in the bounds. */
-static void say_missing(const struct migrate_guest *guest,
-			const struct wss_written_result *result)
+static void say_missing(const struct migrate_guest *guest, const struct wss_written_result *result)
 {
 	const struct wss_sample *sample = &result->sample;
 
-	if (result->sampling_error.code)
-		wss_warn("%s: writes were not sampled, so that only their upper bound is "
-			 "known: %s",
+	if (result->sampling_error.code && result->n_sampled)
+		wss_warn("%s: writes were sampled in fewer windows than wanted: %s", guest->domain,
+			 result->sampling_error.text);
+	else if (result->sampling_error.code)
+		wss_warn("%s: writes were not sampled, so that only their upper bound is known: %s",
 			 guest->domain, result->sampling_error.text);
 	if (!wss_sample_measured(sample))
 		wss_warn("%s: what is touched was not measured, so that short times are not "
@@ -244,8 +253,7 @@ static int migrate_print(const struct wss_cli *cli, const struct migrate_guest *
 	struct migrate_row rows[MIGRATE_MODES];
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, cli->format, &cli->view, &migrate_layout, &report, err) <
-	    0)
+	if (wss_report_open(stdout, cli->format, &cli->view, &migrate_layout, &report, err) < 0)
 		return -1;
 	wss_report_hold(report);
 	for (int mode = 0; mode < MIGRATE_MODES; mode++) {
@@ -258,14 +266,34 @@ static int migrate_print(const struct wss_cli *cli, const struct migrate_guest *
 	return 0;
 }
 
-static void recording_fill(struct migrate_guest *guest, const struct wss_recording *recording,
-			   const struct wss_recorded_writes *writes,
-			   const struct migrate_options *options)
+/* Names what was left out; a recording of nothing else says nothing. */
+static int recording_say_degraded(const struct wss_recording *recording,
+				  const struct wss_recorded_result *result, struct wss_error *err)
+{
+	unsigned long long n = result->n_degraded;
+
+	if (n && !result->n_windows)
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s: all windows are degraded: touched pages may be missing in them, so that there is no estimate",
+			recording->domain);
+	if (n)
+		wss_log(WSS_LOG_INFO,
+			"%s: note: leaves out %llu degraded window%s of %llu (virt-wss report --wide says why)",
+			recording->domain, n, wss_plural(n), n + result->n_windows);
+	return 0;
+}
+
+static int recording_fill(struct migrate_guest *guest, const struct wss_recording *recording,
+			  const struct wss_recorded_writes *writes,
+			  const struct migrate_options *options, struct wss_error *err)
 {
 	struct wss_recorded_result result;
 	double most;
 
 	wss_recorded_writes_result(writes, &result);
+	if (recording_say_degraded(recording, &result, err) < 0)
+		return -1;
 	most = fmax(result.ram_bytes - result.ballooned_bytes, result.touched_bytes);
 	*guest = (struct migrate_guest){
 		.domain = recording->domain,
@@ -277,8 +305,12 @@ static void recording_fill(struct migrate_guest *guest, const struct wss_recordi
 			      .ram_bytes = result.ram_bytes,
 			      .content_bytes = {result.touched_bytes, most, most},
 			      .writes = result.writes,
+			      .fastest = wss_writes_fastest(result.writes.points, result.writes.n,
+							    WSS_END_HIGH),
+			      .n_windows = result.n_windows,
 			      .busy = {1, 1, 0}},
 	};
+	return 0;
 }
 
 static int recording_read(const struct wss_cli *cli, const struct migrate_options *options,
@@ -296,10 +328,10 @@ static int recording_read(const struct wss_cli *cli, const struct migrate_option
 	if (wss_recorded_writes_new(recording, wss_recfile_budget(file), &writes, err) < 0)
 		return -1;
 	r = wss_recfile_replay(file, &visitor, writes, err);
-	if (r == 0) {
-		recording_fill(&guest, recording, writes, options);
+	if (r == 0)
+		r = recording_fill(&guest, recording, writes, options, err);
+	if (r == 0)
 		r = migrate_print(cli, &guest, err);
-	}
 	wss_recorded_writes_free(writes);
 	return r;
 }
@@ -320,56 +352,88 @@ static int migrate_recording(const struct wss_cli *cli, const struct migrate_opt
 }
 
 /* Returns the length of a window that covers the first pass, unless that takes too long. */
-static uint64_t window_choose(const struct wss_guest *guest,
-			      const struct migrate_options *options)
+static uint64_t window_choose(const struct wss_guest *guest, const struct migrate_options *options)
 {
 	uint64_t seconds = guest->config.maximum_bytes / options->bandwidth + 1;
 
-	seconds =
-		wss_u64_min(wss_u64_max(seconds, WINDOW_DEFAULT_MIN_S), WINDOW_DEFAULT_MAX_S);
+	seconds = wss_u64_min(wss_u64_max(seconds, WINDOW_DEFAULT_MIN_S), WINDOW_DEFAULT_MAX_S);
 	return seconds * WSS_NS_PER_S;
 }
 
-static int work_new(struct wss_target *target, const struct migrate_options *options,
-		    struct wss_error *err)
+static void work_new(struct wss_target *target, const struct migrate_options *options)
 {
-	struct migrate_work *work = calloc(1, sizeof(*work));
+	struct migrate_work *work = wss_xcalloc(1, sizeof(*work));
 
-	if (!work)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	work->measure = options->measure;
 	if (target->guest && !work->measure.window.track.window_ns)
 		work->measure.window.track.window_ns = window_choose(target->guest, options);
 	work->measure.interval_ns = work->measure.window.track.window_ns;
 	target->data = work;
 	target->release_data = free;
+}
+
+/* Says why the guest was not measured. A worker that was left behind has taken the first target with it. */
+static int target_failed(const struct wss_targets *targets, struct wss_error *err)
+{
+	const struct wss_target *target = targets->list[0];
+
+	if (!target->error.code && target->guest)
+		return 0;
+	return wss_error_set(err, target->error.code, "%s: %s", wss_target_name(target),
+			     target->error.text);
+}
+
+/* Samples the guest's writes. What its window found is kept where its QEMU does not answer. */
+static int migrate_add_samples(struct wss_targets *targets, struct wss_written_result *result,
+			       struct wss_error *err)
+{
+	const struct wss_target *target;
+
+	if (wss_targets_run(targets, migrate_sample, false, err) < 0)
+		return -1;
+	target = targets->list[0];
+	if (target->data)
+		*result = ((const struct migrate_work *)target->data)->result;
+	if (target->error.code)
+		result->sampling_error = target->error;
+	if (target->error.code == WSS_ERR_INTERRUPTED ||
+	    (!result->n_sampled && !wss_sample_measured(&result->sample)))
+		return wss_error_set(
+			err, target->error.code ? target->error.code : result->sample.error.code,
+			"%s: %s", wss_target_name(target),
+			target->error.code ? target->error.text : result->sample.error.text);
 	return 0;
 }
 
 static int migrate_target(const struct wss_cli *cli, const struct migrate_options *options,
 			  struct wss_targets *targets, struct wss_error *err)
 {
-	struct wss_target *target = targets->list[0];
+	wss_auto_free struct wss_written_result *result = wss_xcalloc(1, sizeof(*result));
+	char name[WSS_NAME_MAX], uuid[WSS_UUID_TEXT_MAX];
 	struct migrate_guest guest;
 	struct wss_progress *line;
 	int r;
 
-	if (work_new(target, options, err) < 0)
-		return -1;
+	work_new(targets->list[0], options);
 	line = wss_progress_begin(
 		"measuring",
-		wss_written_length_ns(&((struct migrate_work *)target->data)->measure));
+		wss_written_length_ns(&((struct migrate_work *)targets->list[0]->data)->measure));
 	r = wss_targets_run(targets, migrate_measure, false, err);
+	if (r == 0)
+		r = target_failed(targets, err);
+	if (r == 0) {
+		const struct wss_target *target = targets->list[0];
+
+		snprintf(name, sizeof(name), "%s", wss_target_name(target));
+		snprintf(uuid, sizeof(uuid), "%s", target->guest->config.uuid);
+		*result = ((const struct migrate_work *)target->data)->result;
+		r = migrate_add_samples(targets, result, err);
+	}
 	wss_progress_end(line);
 	if (r < 0)
 		return -1;
-	/* A worker that was left behind has taken the first one with it. */
-	target = targets->list[0];
-	if (target->error.code || !target->guest)
-		return wss_error_set(err, target->error.code, "%s: %s",
-				     wss_target_name(target), target->error.text);
-	guest_fill(&guest, target, options);
-	say_missing(&guest, &((const struct migrate_work *)target->data)->result);
+	guest_fill(&guest, name, uuid, result, options);
+	say_missing(&guest, result);
 	return migrate_print(cli, &guest, err);
 }
 
@@ -397,8 +461,6 @@ static int migrate_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, migrate_take};
-
 static const struct wss_option_values values[] = {
 	{"recording", WSS_VALUES_FILES},
 	{NULL, NULL},
@@ -408,7 +470,8 @@ const struct wss_command wss_cmd_migrate_estimate = {
 	.name = "migrate-estimate",
 	.summary = "estimate how a live migration of a guest would go",
 	.help = wss_help_migrate_estimate,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = migrate_take,
 	.layouts = migrate_layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.values = values,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by migrate-estimate.c, which measures, and migrate-estimate-report.c, which prints.
  */
-#ifndef WSS_CMD_MIGRATE_ESTIMATE_H
-#define WSS_CMD_MIGRATE_ESTIMATE_H
+#pragma once
 
 #include <stdbool.h>
 
 #include "cmd/cmd.h"
-#include "wss/migration.h"
+#include "migration/migration.h"
 
 /* Measurements and assumptions that an estimate is based on. */
 struct migrate_guest {
@@ -28,9 +27,11 @@ struct migrate_row {
 	const struct migrate_guest *guest;
 	enum migrate_mode mode;
 	struct wss_migration_run runs[WSS_ENDS];
+	enum wss_migration_ends ends;
+	double measured_s,
+		written[WSS_ENDS]; /* the written set, in bytes, and the time that it was measured over */
 	/* For the table: "1.1-1.4 GiB". */
-	char passes[MIGRATE_TEXT], sent[MIGRATE_TEXT], time[MIGRATE_TEXT],
-		downtime[MIGRATE_TEXT];
+	char passes[MIGRATE_TEXT], sent[MIGRATE_TEXT], time[MIGRATE_TEXT], downtime[MIGRATE_TEXT];
 };
 
 extern const struct wss_report_layout migrate_layout;
@@ -41,5 +42,3 @@ void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest
 
 /* Prints what the table cannot say, as notes. */
 void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *rows);
-
-#endif

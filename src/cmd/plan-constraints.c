@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/number.h"
@@ -54,35 +55,23 @@ static const struct known *known_find(const struct known *list, size_t n, const 
 	return low < n && !strcmp(list[low].word, word) ? &list[low] : NULL;
 }
 
-static int constraints_index(struct constraints *run, struct wss_error *err)
+static void constraints_index(struct constraints *run)
 {
-	const struct wss_estate *fleet = &run->plan->fleet;
+	const struct wss_cluster *fleet = &run->plan->fleet;
 
-	run->guests = calloc(2 * fleet->n_guests + 1, sizeof(*run->guests));
-	run->hosts = calloc(fleet->n_hosts + 1, sizeof(*run->hosts));
-	run->line_guests = calloc(fleet->n_guests + 1, sizeof(*run->line_guests));
-	run->in_line = calloc(fleet->n_guests + 1, sizeof(*run->in_line));
-	if (!run->guests || !run->hosts || !run->line_guests || !run->in_line)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	run->guests = wss_xcalloc(2 * fleet->n_guests, sizeof(*run->guests));
+	run->hosts = wss_xcalloc(fleet->n_hosts, sizeof(*run->hosts));
+	run->line_guests = wss_xcalloc(fleet->n_guests, sizeof(*run->line_guests));
+	run->in_line = wss_xcalloc(fleet->n_guests, sizeof(*run->in_line));
 	for (uint32_t i = 0; i < fleet->n_guests; i++) {
 		run->guests[run->n_guests++] = (struct known){fleet->guests[i].name, i};
 		if (fleet->guests[i].uuid[0])
-			run->guests[run->n_guests++] =
-				(struct known){fleet->guests[i].uuid, i};
+			run->guests[run->n_guests++] = (struct known){fleet->guests[i].uuid, i};
 	}
 	for (uint32_t i = 0; i < fleet->n_hosts; i++)
 		run->hosts[run->n_hosts++] = (struct known){fleet->hosts[i].name, i};
 	qsort(run->guests, run->n_guests, sizeof(*run->guests), known_compare);
 	qsort(run->hosts, run->n_hosts, sizeof(*run->hosts), known_compare);
-	return 0;
-}
-
-static void constraints_free(struct constraints *run)
-{
-	free(run->guests);
-	free(run->hosts);
-	free(run->line_guests);
-	free(run->in_line);
 }
 
 /* --- a line --- */
@@ -121,7 +110,6 @@ static int apart_add(struct constraints *run, struct wss_error *err)
 {
 	struct plan *plan = run->plan;
 	size_t n = run->n_line_guests;
-	struct wss_pack_apart *aparts;
 	uint32_t *guests;
 
 	if (n < 2)
@@ -131,25 +119,17 @@ static int apart_add(struct constraints *run, struct wss_error *err)
 				     "apart: %zu guests cannot each be alone on %zu host%s", n,
 				     plan->fleet.n_hosts, wss_plural(plan->fleet.n_hosts));
 	if (plan->n_apart_guests + n > APART_GUESTS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "apart: more than %d guests in all lines",
+		return wss_error_set(err, WSS_ERR_FAILED, "apart: more than %d guests in all lines",
 				     APART_GUESTS_MAX);
-	aparts = reallocarray(plan->aparts, plan->n_aparts + 1, sizeof(*aparts));
-	guests = calloc(n, sizeof(*guests));
-	if (aparts)
-		plan->aparts = aparts;
-	if (!aparts || !guests) {
-		free(guests);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
+	plan->aparts = wss_xreallocarray(plan->aparts, plan->n_aparts + 1, sizeof(*plan->aparts));
+	guests = wss_xcalloc(n, sizeof(*guests));
 	memcpy(guests, run->line_guests, n * sizeof(*guests));
-	aparts[plan->n_aparts++] = (struct wss_pack_apart){guests, n};
+	plan->aparts[plan->n_aparts++] = (struct wss_pack_apart){guests, n};
 	plan->n_apart_guests += n;
 	return 0;
 }
 
-static int guests_line(struct constraints *run, const char *what, char *rest,
-		       struct wss_error *err)
+static int guests_line(struct constraints *run, const char *what, char *rest, struct wss_error *err)
 {
 	char *word, *state = NULL;
 	int r = 0;
@@ -172,8 +152,7 @@ static int guests_line(struct constraints *run, const char *what, char *rest,
 	return r == 0 && !strcmp(what, "apart") ? apart_add(run, err) : r;
 }
 
-static int host_line(struct constraints *run, const char *what, char *rest,
-		     struct wss_error *err)
+static int host_line(struct constraints *run, const char *what, char *rest, struct wss_error *err)
 {
 	char *state = NULL, *word = strtok_r(rest, BLANKS, &state),
 	     *size = strtok_r(NULL, BLANKS, &state);
@@ -183,12 +162,12 @@ static int host_line(struct constraints *run, const char *what, char *rest,
 	uint32_t host = 0;
 
 	if (!word || word[0] == '#' || (takes_size && (!size || size[0] == '#')))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: needs the name of a host%s",
-				     what, takes_size ? " and a size" : "");
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: needs the name of a host%s", what,
+				     takes_size ? " and a size" : "");
 	more = takes_size ? more : size;
 	if (more && more[0] != '#')
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: '%s' is one word too many",
-				     what, more);
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: '%s' is one word too many", what,
+				     more);
 	if (constraint_host(run, word, &host, err) < 0)
 		return -1;
 	if (takes_size) {
@@ -216,12 +195,10 @@ static int constraint_line(struct constraints *run, char *line, struct wss_error
 	if (!strcmp(what, "keep") || !strcmp(what, "close") || !strcmp(what, "memory"))
 		return host_line(run, what, rest, err);
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "'%s' is not a constraint: pin, apart, keep, close or memory",
-			     what);
+			     "'%s' is not a constraint: pin, apart, keep, close or memory", what);
 }
 
-static int constraint_lines(struct constraints *run, char *text, size_t len,
-			    struct wss_error *err)
+static int constraint_lines(struct constraints *run, char *text, size_t len, struct wss_error *err)
 {
 	char *end = text + len;
 
@@ -245,13 +222,16 @@ int plan_constraints_read(struct plan *plan, struct wss_error *err)
 	struct constraints run = {.plan = plan};
 	wss_auto_free char *text = NULL;
 	size_t len;
-	int r;
+	int r = 0;
 
 	if (wss_file_read(path, FILE_MAX_BYTES, &text, &len, err) < 0)
 		return wss_error_prefix(err, "%s", path);
-	r = constraints_index(&run, err);
-	if (r == 0 && constraint_lines(&run, text, len, err) < 0)
+	constraints_index(&run);
+	if (constraint_lines(&run, text, len, err) < 0)
 		r = wss_error_prefix(err, "%s", path);
-	constraints_free(&run);
+	free(run.guests);
+	free(run.hosts);
+	free(run.line_guests);
+	free(run.in_line);
 	return r;
 }

@@ -2,16 +2,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "cmd/plan.h"
 #include "cmd/plot.h"
-#include "out/plan-chart.h"
+#include "fleet/plan-chart.h"
 
 static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,
 				      const struct plan_load *load)
 {
 	if (load->over_hours > plan->problem.over_hours ||
-	    (host->memory_bytes && load->peak_bytes > host->memory_bytes))
+	    (host->memory_bytes && load->peak_bytes > host->memory_bytes) ||
+	    load->size_bytes > host->size_limit_bytes)
 		return WSS_PLAN_OVER;
 	return load->over_hours ? WSS_PLAN_RISKED : WSS_PLAN_WITHIN;
 }
@@ -36,6 +38,8 @@ static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
 			.name = host->name,
 			.before = (double)host->before.peak_bytes / memory,
 			.after = (double)host->after.peak_bytes / memory,
+			.size_before = (double)host->before.size_bytes / memory,
+			.size_after = (double)host->after.size_bytes / memory,
 			.state_before = load_state(plan, host, &host->before),
 			.state_after = load_state(plan, host, &host->after),
 		};
@@ -50,20 +54,18 @@ static void chart_draw(FILE *f, const void *opaque)
 
 int plan_plot(const struct plan *plan, struct wss_error *err)
 {
-	wss_auto_free struct wss_plan_bar *bars =
-		calloc(plan->fleet.n_hosts + 1, sizeof(*bars));
+	wss_auto_free struct wss_plan_bar *bars = wss_xcalloc(plan->fleet.n_hosts, sizeof(*bars));
 	const struct wss_plan_chart chart = {.bars = bars,
 					     .n = plan->fleet.n_hosts,
 					     .limit = plan->options->limit,
 					     .risk = plan->options->risk,
+					     .overcommit = plan->options->overcommit,
 					     .hosts_before = plan->solved.hosts_before,
 					     .hosts_after = plan->solved.hosts_after,
 					     .hosts_bound = plan->solved.bound,
 					     .moves = plan->solved.moves,
 					     .copy_bytes = plan->solved.copy_bytes};
 
-	if (!bars)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	bars_fill(plan, bars);
 	return wss_plot_write(plan->options->plot, chart_draw, &chart, err);
 }

@@ -2,23 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/plan.h"
-#include "wss/room.h"
+#include "fleet/room.h"
 
 #define OPTED_OUT "opted out"
 
 /* --- what a guest needs --- */
 
-static bool guest_is_opted_out(const struct wss_estate_guest *guest)
-{
-	return !strcmp(guest->status, OPTED_OUT);
-}
-
 /* Whether its figures rest on enough windows, and it runs; those of list have no status. */
-static bool guest_is_sized(const struct wss_estate_guest *guest)
+static bool guest_is_sized(const struct wss_cluster_guest *guest)
 {
 	if (!strcmp(guest->state, "paused"))
 		return false;
@@ -30,11 +26,11 @@ static struct wss_amount amount_either(struct wss_amount a, struct wss_amount b)
 	return a.known ? a : b;
 }
 
-static struct wss_amount week_largest(const struct wss_estate_guest *guest)
+static struct wss_amount week_largest(const struct wss_cluster_guest *guest)
 {
 	struct wss_amount largest = {.known = false};
 
-	for (int i = 0; i < WSS_ESTATE_HOURS; i++)
+	for (int i = 0; i < WSS_CLUSTER_HOURS; i++)
 		if (guest->week_bytes[i].known &&
 		    (!largest.known || guest->week_bytes[i].value > largest.value))
 			largest = guest->week_bytes[i];
@@ -42,7 +38,7 @@ static struct wss_amount week_largest(const struct wss_estate_guest *guest)
 }
 
 /* What it needs in hours that are not known, from the best figure to the safest. */
-static struct wss_amount guest_flat_need(const struct wss_estate_guest *guest)
+static struct wss_amount guest_flat_need(const struct wss_cluster_guest *guest)
 {
 	if (!guest_is_sized(guest))
 		return amount_either(guest->assigned_bytes, guest->held_bytes);
@@ -51,7 +47,7 @@ static struct wss_amount guest_flat_need(const struct wss_estate_guest *guest)
 }
 
 /* What it needs in an hour: never less than the policy's minimum, nor more than the guest has. */
-static uint64_t guest_need_at(const struct wss_estate_guest *guest, struct wss_amount flat,
+static uint64_t guest_need_at(const struct wss_cluster_guest *guest, struct wss_amount flat,
 			      int hour)
 {
 	const struct wss_room_need need = {flat.value, guest->minimum_bytes, guest->assigned_bytes};
@@ -68,13 +64,14 @@ static int bytes_compare(const void *a, const void *b)
 }
 
 /* Returns what a guest needs in the worst hour but those in which it may need more. */
-static uint64_t guest_steady_need(const struct wss_estate_guest *guest, struct wss_amount flat, unsigned over_hours)
+static uint64_t guest_steady_need(const struct wss_cluster_guest *guest, struct wss_amount flat,
+				  unsigned over_hours)
 {
-	uint64_t needs[WSS_ESTATE_HOURS];
+	uint64_t needs[WSS_CLUSTER_HOURS];
 
-	for (int hour = 0; hour < WSS_ESTATE_HOURS; hour++)
+	for (int hour = 0; hour < WSS_CLUSTER_HOURS; hour++)
 		needs[hour] = guest_need_at(guest, flat, hour);
-	qsort(needs, WSS_ESTATE_HOURS, sizeof(needs[0]), bytes_compare);
+	qsort(needs, WSS_CLUSTER_HOURS, sizeof(needs[0]), bytes_compare);
 	return needs[over_hours];
 }
 
@@ -91,7 +88,7 @@ static uint64_t mib_up(uint64_t bytes)
 /* A guest that does not run has no QEMU. */
 static bool guest_prepare_off(struct plan *plan, size_t i)
 {
-	struct wss_estate_guest *guest = &plan->fleet.guests[i];
+	struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 
 	if (strcmp(guest->state, "shut off") != 0)
 		return false;
@@ -103,15 +100,89 @@ static bool guest_prepare_off(struct plan *plan, size_t i)
 	return true;
 }
 
+/* Whether a smaller balloon is known to return nothing; of an API, whether it is not known to return anything. */
+static bool guest_is_blocked(const struct wss_cluster_guest *guest)
+{
+	uint64_t returns =
+		wss_u64_min(guest->held_bytes.known ? guest->held_bytes.value : UINT64_MAX,
+			    guest->assigned_bytes.known ? guest->assigned_bytes.value : UINT64_MAX);
+
+	if (guest->n_series)
+		return !guest->reclaimable_bytes.known || !guest->reclaimable_bytes.value;
+	return guest->is_blocked ||
+	       (guest->reclaimable_bytes.known && !guest->reclaimable_bytes.value &&
+		returns > guest->recommended_bytes.value);
+}
+
+static uint64_t guest_overhead(const struct plan *plan, size_t i)
+{
+	const struct wss_cluster_host *host = &plan->fleet.hosts[plan->fleet.guests[i].host];
+
+	return host->overhead_bytes.known ? host->overhead_bytes.value / host->n_guests : 0;
+}
+
+/* The memory that a guest may take: what it has, or else what it is known to need. */
+static uint64_t guest_size(const struct plan *plan, size_t i)
+{
+	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
+
+	if (!guest->assigned_bytes.known && !guest->held_bytes.known)
+		return guest_flat_need(guest).value;
+	return wss_u64_max(guest->assigned_bytes.known ? guest->assigned_bytes.value : 0,
+			   guest->held_bytes.known ? guest->held_bytes.value : 0);
+}
+
+static void guest_count_as(struct plan *plan, size_t i, struct wss_amount shrunk)
+{
+	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
+	uint64_t *sums = plan->pack_guests[i].sum_bytes, overhead = guest_overhead(plan, i);
+	uint64_t most = shrunk.known ? shrunk.value : UINT64_MAX, size = guest_size(plan, i);
+
+	if (plan->guests[i].unknown || plan->guests[i].off)
+		return;
+	sums[WSS_PACK_SIZE] = wss_u64_add(wss_u64_min(size, most), overhead);
+	sums[WSS_PACK_HELD] = wss_u64_add(
+		wss_u64_min(guest->held_bytes.known ? guest->held_bytes.value : size, most),
+		overhead);
+}
+
+void plan_guest_count(struct plan *plan, size_t i)
+{
+	guest_count_as(plan, i, plan->guests[i].shrink_to_bytes);
+}
+
+static int guest_prepare_size(struct plan *plan, size_t i, struct wss_amount flat,
+			      struct wss_error *err)
+{
+	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
+	struct plan_guest *planned = &plan->guests[i];
+	uint64_t least =
+		wss_u64_max(guest->recommended_bytes.value,
+			    guest_steady_need(guest, flat, plan_over_hours(plan->options)));
+
+	planned->unsized = !guest->recommended_bytes.known || !guest_is_sized(guest);
+	plan->n_unsized += planned->unsized;
+	if (!planned->unsized && !planned->doubtful && !guest_is_blocked(guest) &&
+	    least < guest_size(plan, i))
+		planned->least_bytes = wss_amount_of(least);
+	plan_guest_count(plan, i);
+	if (plan->pack_guests[i].sum_bytes[WSS_PACK_SIZE] <= WSS_PACK_BYTES_MAX)
+		return 0;
+	return wss_error_set(
+		err, WSS_ERR_FAILED,
+		"guest %s on host %s: has %llu bytes, more than the 8 TiB that a plan can handle",
+		guest->name, plan->fleet.hosts[guest->host].name,
+		(unsigned long long)plan->pack_guests[i].sum_bytes[WSS_PACK_SIZE]);
+}
+
 /* Every guest also counts with its share of its host's QEMUs. */
 static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 {
-	const struct wss_estate_guest *guest = &plan->fleet.guests[i];
-	const struct wss_estate_host *host = &plan->fleet.hosts[guest->host];
+	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
+	const struct wss_cluster_host *host = &plan->fleet.hosts[guest->host];
 	struct wss_pack_guest *pack = &plan->pack_guests[i];
 	struct wss_amount flat = guest_flat_need(guest), copy;
-	uint64_t overhead =
-		host->overhead_bytes.known ? host->overhead_bytes.value / host->n_guests : 0;
+	uint64_t overhead = guest_overhead(plan, i);
 
 	if (guest_prepare_off(plan, i))
 		return 0;
@@ -121,24 +192,26 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	if (!flat.known) {
 		plan->guests[i].unknown = pack->pinned = true;
 		plan->hosts[guest->host].closed = true;
+		plan->hosts[guest->host].n_unknown++;
 		plan->n_unknown++;
 		return 0;
 	}
 	plan->guests[i].doubtful = guest->is_elsewhere || guest->is_ambiguous || host->is_ambiguous;
-	pack->pinned = guest_is_opted_out(guest) || plan->guests[i].doubtful;
-	plan->guests[i].steady_bytes = guest_steady_need(guest, flat, plan_over_hours(plan->options));
-	for (int hour = 0; hour < WSS_ESTATE_HOURS; hour++) {
+	pack->pinned = !strcmp(guest->status, OPTED_OUT) || plan->guests[i].doubtful;
+	if (guest_prepare_size(plan, i, flat, err) < 0)
+		return -1;
+	for (int hour = 0; hour < WSS_CLUSTER_HOURS; hour++) {
 		uint64_t need = wss_u64_add(guest_need_at(guest, flat, hour), overhead);
 
 		if (mib_up(need) > (uint64_t)WSS_PACK_MIB_MAX)
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "guest %s on host %s: needs %llu bytes, more "
-					     "than the 8 TiB that a plan "
-					     "can handle",
-					     guest->name, host->name,
-					     (unsigned long long)need);
+					     "than the 8 TiB that a plan can handle",
+					     guest->name, host->name, (unsigned long long)need);
+		/* Shown as it is decided by, so that what a host's guests need adds up. */
+		need = mib_up(need) * WSS_MIB;
 		plan->guests[i].peak_bytes = wss_u64_max(plan->guests[i].peak_bytes, need);
-		pack->need_mib[hour] = (float)mib_up(need);
+		pack->need_mib[hour] = (float)(need / WSS_MIB);
 	}
 	return 0;
 }
@@ -154,6 +227,19 @@ static void host_leave_alone(struct plan *plan, size_t i)
 			plan->pack_guests[j].pinned = true;
 }
 
+bool plan_host_is_foreign(const struct plan *plan, size_t i)
+{
+	const struct wss_cluster_host *hosts = plan->fleet.hosts;
+	const char *own = hosts[i].inventory;
+
+	if (!*own || !strcmp(own, "libvirt"))
+		return false;
+	for (size_t j = 0; j < plan->fleet.n_hosts; j++)
+		if (strcmp(hosts[j].inventory, own) != 0)
+			return true;
+	return false;
+}
+
 static bool plan_knows_memory(const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
@@ -165,10 +251,9 @@ static bool plan_knows_memory(const struct plan *plan)
 static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 {
 	const struct plan_options *options = plan->options;
-	struct wss_estate_host *from = &plan->fleet.hosts[i];
+	struct wss_cluster_host *from = &plan->fleet.hosts[i];
 	struct plan_host *host = &plan->hosts[i];
-	struct wss_amount memory =
-		amount_either(from->memory_bytes, options->host_memory_bytes);
+	struct wss_amount memory = amount_either(from->memory_bytes, options->host_memory_bytes);
 	float most = WSS_PACK_MIB_MAX;
 
 	memory.known &= memory.value != 0;
@@ -179,39 +264,34 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 				     "constraints",
 				     from->name, from->name);
 	host->name = from->name;
-	if (from->is_ambiguous || !memory.known)
+	if (from->is_ambiguous || !memory.known || plan_host_is_foreign(plan, i))
 		host_leave_alone(plan, i);
 	host->memory_bytes = memory.known ? memory.value : 0;
 	memory.value = memory.known ? memory.value : WSS_BYTES_MAX;
 	host->limit_bytes = wss_u64_from_double((double)memory.value * options->limit);
+	host->size_limit_bytes =
+		host->memory_bytes ? wss_u64_from_double((double)memory.value * options->overcommit)
+				   : UINT64_MAX;
 	plan->pack_hosts[i] = (struct wss_pack_host){
 		.limit_mib = (float)wss_u64_min(host->limit_bytes / WSS_MIB, (uint64_t)most),
 		.memory_mib = (float)wss_u64_min(memory.value / WSS_MIB, (uint64_t)most),
 		.keep = host->keep,
 		.closed = host->closed,
+		.most_bytes = {host->size_limit_bytes,
+			       host->memory_bytes ? memory.value : UINT64_MAX},
 	};
-	return 0;
-}
-
-static int plan_allocate(struct plan *plan, struct wss_error *err)
-{
-	size_t guests = plan->fleet.n_guests + 1, hosts = plan->fleet.n_hosts + 1;
-
-	plan->guests = calloc(guests, sizeof(*plan->guests));
-	plan->hosts = calloc(hosts, sizeof(*plan->hosts));
-	plan->pack_guests = calloc(guests, sizeof(*plan->pack_guests));
-	plan->pack_hosts = calloc(hosts, sizeof(*plan->pack_hosts));
-	if (!plan->guests || !plan->hosts || !plan->pack_guests || !plan->pack_hosts)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return 0;
 }
 
 int plan_prepare(struct plan *plan, struct wss_error *err)
 {
 	const struct plan_options *options = plan->options;
+	size_t guests = plan->fleet.n_guests, hosts = plan->fleet.n_hosts;
 
-	if (plan_allocate(plan, err) < 0)
-		return -1;
+	plan->guests = wss_xcalloc(guests, sizeof(*plan->guests));
+	plan->hosts = wss_xcalloc(hosts, sizeof(*plan->hosts));
+	plan->pack_guests = wss_xcalloc(guests, sizeof(*plan->pack_guests));
+	plan->pack_hosts = wss_xcalloc(hosts, sizeof(*plan->pack_hosts));
 	for (size_t i = 0; i < plan->fleet.n_guests; i++)
 		if (guest_prepare(plan, i, err) < 0)
 			return -1;
@@ -228,8 +308,7 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 		.aparts = plan->aparts,
 		.n_aparts = plan->n_aparts,
 		.over_hours = plan_over_hours(options),
-		.max_moves =
-			options->max_moves > SIZE_MAX ? SIZE_MAX : (size_t)options->max_moves,
+		.max_moves = options->max_moves > SIZE_MAX ? SIZE_MAX : (size_t)options->max_moves,
 		.goal = options->goal,
 	};
 	return 0;
@@ -238,13 +317,11 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 /* --- the plan --- */
 
 /* Sums up each host's guests, before or after. */
-static int loads_fill(struct plan *plan, bool after, struct wss_error *err)
+static void loads_fill(struct plan *plan, bool after)
 {
 	size_t n = plan->fleet.n_hosts;
-	wss_auto_free uint64_t *sums = calloc((n + 1) * WSS_PACK_HOURS, sizeof(*sums));
+	wss_auto_free uint64_t *sums = wss_xcalloc(n * WSS_PACK_HOURS, sizeof(*sums));
 
-	if (!sums)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
 		const struct wss_pack_guest *guest = &plan->pack_guests[i];
 		size_t host = after ? plan->solved.host_of[i] : guest->host;
@@ -253,6 +330,8 @@ static int loads_fill(struct plan *plan, bool after, struct wss_error *err)
 			sums[host * WSS_PACK_HOURS + (size_t)hour] +=
 				(uint64_t)guest->need_mib[hour];
 		(after ? &plan->hosts[host].after : &plan->hosts[host].before)->guests++;
+		(after ? &plan->hosts[host].after : &plan->hosts[host].before)->size_bytes +=
+			guest->sum_bytes[WSS_PACK_SIZE];
 	}
 	for (size_t host = 0; host < n; host++) {
 		struct plan_load *load =
@@ -269,95 +348,27 @@ static int loads_fill(struct plan *plan, bool after, struct wss_error *err)
 			load->hour = hour;
 		}
 	}
-	return 0;
-}
-
-/* A guest that could hand memory back. */
-struct giver {
-	uint64_t bytes;
-	size_t guest;
-	uint32_t host;
-};
-
-static int givers_compare(const void *a, const void *b)
-{
-	const struct giver *left = a, *right = b;
-
-	if (left->host != right->host)
-		return left->host < right->host ? -1 : 1;
-	if (left->bytes != right->bytes)
-		return left->bytes > right->bytes ? -1 : 1;
-	return left->guest < right->guest ? -1 : 1;
-}
-
-static uint64_t guest_held(const struct plan *plan, size_t i)
-{
-	const struct wss_estate_guest *guest = &plan->fleet.guests[i];
-
-	return amount_either(guest->held_bytes,
-			     amount_either(guest->assigned_bytes,
-					   wss_amount_of(plan->guests[i].peak_bytes)))
-		.value;
-}
-
-/* The size to give a guest that shrinks: the recommended one, unless it is planned to need more. */
-static uint64_t guest_shrunk(const struct plan *plan, size_t i)
-{
-	return wss_u64_max(plan->fleet.guests[i].recommended_bytes.value, plan->guests[i].steady_bytes);
-}
-
-/* Fills the list with all guests that hold more than that; returns their number. */
-static size_t givers_list(struct plan *plan, struct giver *list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
-		const struct wss_estate_guest *guest = &plan->fleet.guests[i];
-		uint64_t held = guest_held(plan, i), size = guest_shrunk(plan, i);
-
-		if (guest->recommended_bytes.known && guest_is_sized(guest) && held > size)
-			list[n++] = (struct giver){held - size, i, plan->solved.host_of[i]};
-	}
-	qsort(list, n, sizeof(*list), givers_compare);
-	return n;
-}
-
-/* Where the guests of a host hold more than its limit, those with the most to give have to
- * shrink. */
-static int shrinks_find(struct plan *plan, struct wss_error *err)
-{
-	wss_auto_free struct giver *list = calloc(plan->fleet.n_guests + 1, sizeof(*list));
-	wss_auto_free uint64_t *held = calloc(plan->fleet.n_hosts + 1, sizeof(*held));
-	size_t n;
-
-	if (!list || !held)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < plan->fleet.n_guests; i++)
-		held[plan->solved.host_of[i]] =
-			wss_u64_add(held[plan->solved.host_of[i]], guest_held(plan, i));
-	n = givers_list(plan, list);
-	for (size_t i = 0; i < n; i++) {
-		if (held[list[i].host] <= plan->hosts[list[i].host].limit_bytes)
-			continue;
-		held[list[i].host] -= list[i].bytes;
-		plan->guests[list[i].guest].shrink_to_bytes =
-			wss_amount_of(guest_shrunk(plan, list[i].guest));
-		plan->n_shrinks++;
-		plan->shrink_bytes = wss_u64_add(plan->shrink_bytes, list[i].bytes);
-	}
-	return 0;
 }
 
 int plan_solve(struct plan *plan, struct wss_error *err)
 {
+	size_t bad_before = wss_pack_count_bad(&plan->problem);
+
+	loads_fill(plan, false);
+	/* As if all guests that may shrink had done so; then only those that must do. */
+	for (size_t i = 0; i < plan->fleet.n_guests; i++)
+		guest_count_as(plan, i, plan->guests[i].least_bytes);
 	if (wss_pack_solve(&plan->problem, &plan->solved, err) < 0 ||
 	    wss_pack_order(&plan->problem, &plan->solved, err) < 0)
 		return -1;
+	for (size_t i = 0; i < plan->fleet.n_guests; i++)
+		plan_guest_count(plan, i);
+	plan->solved.bad_before = bad_before;
 	for (size_t i = 0; i < plan->solved.n_steps; i++)
 		plan->n_aside += plan->solved.steps[i].aside;
-	if (loads_fill(plan, false, err) < 0 || loads_fill(plan, true, err) < 0)
-		return -1;
-	return shrinks_find(plan, err);
+	plan_shrinks_find(plan);
+	loads_fill(plan, true);
+	return 0;
 }
 
 void plan_release(struct plan *plan)
@@ -372,5 +383,5 @@ void plan_release(struct plan *plan)
 	free(plan->solved.host_of);
 	free(plan->solved.steps);
 	free(plan->solved.left_out);
-	wss_estate_release(&plan->fleet);
+	wss_cluster_release(&plan->fleet);
 }

@@ -2,6 +2,7 @@
 #include "cmd/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -10,15 +11,21 @@
 #include "cmd/files.h"
 #include "cmd/plot.h"
 #include "help-text.h"
+#include "show/width.h"
 
 /* For all answers of an API together. */
 #define TIMEOUT_NS (60 * WSS_NS_PER_S)
 #define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
 
+/* Less than 1 leaves the host memory of its own. */
+#define OVERCOMMIT_MIN 0.1
+#define OVERCOMMIT_MAX 100.0
+
 enum {
 	OPT_GOAL = 1,
 	OPT_LIMIT,
 	OPT_RISK,
+	OPT_OVERCOMMIT,
 	OPT_MAX_MOVES,
 	OPT_HOST_MEMORY,
 	OPT_CONSTRAINTS,
@@ -36,6 +43,7 @@ static const struct option long_options[] = {
 	{"goal", required_argument, NULL, OPT_GOAL},
 	{"safe-limit", required_argument, NULL, OPT_LIMIT},
 	{"risk", required_argument, NULL, OPT_RISK},
+	{"overcommit", required_argument, NULL, OPT_OVERCOMMIT},
 	{"max-moves", required_argument, NULL, OPT_MAX_MOVES},
 	{"host-memory", required_argument, NULL, OPT_HOST_MEMORY},
 	{"constraints", required_argument, NULL, OPT_CONSTRAINTS},
@@ -59,6 +67,21 @@ static int goal_parse(const char *text, enum wss_pack_goal *ret_goal, struct wss
 	return 0;
 }
 
+static int ratio_parse(const char *text, double *ret_ratio, struct wss_error *err)
+{
+	size_t digits = strspn(text, "0123456789.");
+	double ratio = strtod(text, NULL);
+
+	if (text[0] < '0' || text[0] > '9' || text[digits] || digits > 12 ||
+	    strchr(text, '.') != strrchr(text, '.') || ratio < OVERCOMMIT_MIN ||
+	    ratio > OVERCOMMIT_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--overcommit: '%s' is not a ratio from %g to %g, such as 1.5",
+				     text, OVERCOMMIT_MIN, OVERCOMMIT_MAX);
+	*ret_ratio = ratio;
+	return 0;
+}
+
 static int plan_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct plan_options *options = opaque;
@@ -70,11 +93,15 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 		return wss_percent_parse(value, 1, 100, "--safe-limit", &options->limit, err);
 	case OPT_RISK:
 		return wss_percent_parse(value, 0, 50, "--risk", &options->risk, err);
+	case OPT_OVERCOMMIT:
+		return ratio_parse(value, &options->overcommit, err);
 	case OPT_MAX_MOVES:
-		return wss_number_parse(value, 0, UINT32_MAX, "--max-moves", &options->max_moves, err);
+		return wss_number_parse(value, 0, UINT32_MAX, "--max-moves", &options->max_moves,
+					err);
 	case OPT_HOST_MEMORY:
 		options->host_memory_bytes.known = true;
-		return wss_size_parse(value, "--host-memory", &options->host_memory_bytes.value, err);
+		return wss_size_parse(value, "--host-memory", &options->host_memory_bytes.value,
+				      err);
 	case OPT_CONSTRAINTS:
 		options->constraints = value;
 		return 0;
@@ -91,14 +118,17 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 		options->prometheus.ca_file = value;
 		return 0;
 	case OPT_MATCH:
-		if (strlen(value) > WSS_PROMETHEUS_MATCH_MAX || strpbrk(value, "{}") || !strchr(value, '='))
-			return wss_error_set(err, WSS_ERR_USAGE,
-					     "--match: '%.100s' is not like cluster=\"a\",job=\"virt-wss\"", value);
+		if (strlen(value) > WSS_PROMETHEUS_MATCH_MAX || strpbrk(value, "{}") ||
+		    !strchr(value, '='))
+			return wss_error_set(
+				err, WSS_ERR_USAGE,
+				"--match: '%.100s' is not like cluster=\"a\",job=\"virt-wss\"",
+				value);
 		options->prometheus.match = value;
 		return 0;
 	case OPT_TIMEOUT:
-		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &options->prometheus.timeout_ns,
-					  err);
+		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout",
+					  &options->prometheus.timeout_ns, err);
 	default:
 		return 0;
 	}
@@ -132,17 +162,17 @@ static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct plan_op
 }
 
 static int fleet_read(const struct wss_cli *cli, const struct plan_options *options,
-		      struct wss_estate *fleet, struct wss_error *err)
+		      struct wss_cluster *fleet, struct wss_error *err)
 {
 	if (options->prometheus.url && wss_prometheus_read(fleet, &options->prometheus, err) < 0)
 		return err->code == WSS_ERR_USAGE ? wss_error_prefix(err, "--prometheus") : -1;
 	for (int i = 0; i < cli->n_domains; i++) {
 		if (wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		if (wss_estate_read(fleet, cli->domains[i], err) < 0)
+		if (wss_cluster_read(fleet, cli->domains[i], err) < 0)
 			return -1;
 	}
-	return wss_estate_check(fleet, err);
+	return wss_cluster_check(fleet, err);
 }
 
 /* Some of the names that a message is about. */
@@ -153,11 +183,15 @@ struct names {
 
 static void names_add(struct names *names, const char *name)
 {
+	char short_name[WSS_NAME_SHORT_MAX];
+
 	names->n++;
 	if (names->used >= sizeof(names->text) / 2)
 		return;
-	names->used += (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%.60s",
-					names->used ? ", " : "", name);
+	wss_name_shorten(name, short_name);
+	names->used +=
+		(size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used,
+				 "%s%s", names->used ? ", " : "", short_name);
 	names->named++;
 }
 
@@ -174,13 +208,15 @@ static void plan_warn_left_out(const struct plan *plan)
 {
 	const struct wss_pack_plan *solved = &plan->solved;
 	bool limited = plan->options->max_moves != UINT64_MAX;
-	struct names names = { .n = 0 };
+	struct names names = {.n = 0};
 
 	for (size_t i = 0; i < solved->n_left_out; i++)
 		names_add(&names, plan->fleet.guests[solved->left_out[i]].name);
 	if (names.n)
-		wss_warn("left out %zu %s, because no host has room to move one aside%s: %s%s", names.n,
-			 names.n == 1 ? "move that waits for others" : "moves that wait for each other",
+		wss_warn("left out %zu %s, because no host has room to move one aside%s: %s%s",
+			 names.n,
+			 names.n == 1 ? "move that waits for others"
+				      : "moves that wait for each other",
 			 limited ? ", or --max-moves allows no more" : "", names.text,
 			 names.named < names.n ? " ..." : "");
 }
@@ -188,13 +224,17 @@ static void plan_warn_left_out(const struct plan *plan)
 /* Warns of the hosts that stay over their limits, with a line for each reason. */
 static void plan_warn_over(const struct plan *plan)
 {
+	struct names large = {.n = 0};
+
 	static const struct {
 		const char *one, *many;
 	} reasons[WSS_PACK_STAYS] = {
 		[WSS_PACK_STAY_PINNED] = {"the guests that would have to leave it may not move",
 					  "the guests that would have to leave them may not move"},
-		[WSS_PACK_STAY_NO_HOST] = {"no other host may take guests", "no other host may take guests"},
-		[WSS_PACK_STAY_LEFT_OUT] = {"moves off it are left out", "moves off them are left out"},
+		[WSS_PACK_STAY_NO_HOST] = {"no other host may take guests",
+					   "no other host may take guests"},
+		[WSS_PACK_STAY_LEFT_OUT] = {"moves off it are left out",
+					    "moves off them are left out"},
 		[WSS_PACK_STAY_MAX_MOVES] = {"--max-moves allows no more moves",
 					     "--max-moves allows no more moves"},
 		[WSS_PACK_STAY_NO_ROOM] = {"the guests that could leave it fit on no other host",
@@ -205,17 +245,25 @@ static void plan_warn_over(const struct plan *plan)
 		size_t n = plan->solved.bad_why[i];
 
 		if (n == 1)
-			wss_warn(plan->n_aparts ? "1 host stays over its limit, or with guests that must be apart: %s"
-						: "1 host stays over its limit: %s",
-				 plan->fleet.n_hosts == 1 && i == WSS_PACK_STAY_NO_HOST
-					 ? "there is no other host"
-					 : reasons[i].one);
+			wss_warn(
+				plan->n_aparts
+					? "1 host stays over its limit, or with guests that must be apart: %s"
+					: "1 host stays over its limit: %s",
+				plan->fleet.n_hosts == 1 && i == WSS_PACK_STAY_NO_HOST
+					? "there is no other host"
+					: reasons[i].one);
 		else if (n)
-			wss_warn(plan->n_aparts
-					 ? "%zu hosts stay over their limits, or with guests that must be apart: %s"
-					 : "%zu hosts stay over their limits: %s",
-				 n, reasons[i].many);
+			wss_warn(
+				plan->n_aparts
+					? "%zu hosts stay over their limits, or with guests that must be apart: %s"
+					: "%zu hosts stay over their limits: %s",
+				n, reasons[i].many);
 	}
+	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
+		if (plan->hosts[i].after.size_bytes > plan->hosts[i].size_limit_bytes)
+			names_add(&large, plan->hosts[i].name);
+	names_warn(&large, "host has guests that may take more memory than --overcommit allows",
+		   "hosts have guests that may take more memory than --overcommit allows");
 }
 
 /* Whether an earlier guest is this one on another host. */
@@ -230,14 +278,18 @@ static bool plan_has_met(const struct plan *plan, size_t guest)
 /* Names the hosts and guests that stay as they are, and why. */
 static void plan_warn_stays(const struct plan *plan)
 {
-	struct names unknown = { .n = 0 }, off = { .n = 0 }, elsewhere = { .n = 0 }, ambiguous = { .n = 0 };
-	struct names hosts = { .n = 0 }, sizeless = { .n = 0 };
+	struct names unknown = {.n = 0}, off = {.n = 0}, elsewhere = {.n = 0}, ambiguous = {.n = 0};
+	struct names hosts = {.n = 0}, sizeless = {.n = 0}, foreign = {.n = 0}, unsized = {.n = 0},
+		     paused = {.n = 0};
 
 	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
-		const struct wss_estate_guest *guest = &plan->fleet.guests[i];
+		const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 
 		if (plan->guests[i].unknown)
 			names_add(&unknown, guest->name);
+		if (plan->guests[i].unsized)
+			names_add(!strcmp(guest->state, "paused") ? &paused : &unsized,
+				  guest->name);
 		if (plan->guests[i].off)
 			names_add(&off, guest->name);
 		else if (plan->fleet.hosts[guest->host].is_ambiguous)
@@ -254,18 +306,33 @@ static void plan_warn_stays(const struct plan *plan)
 			names_add(&hosts, plan->hosts[i].name);
 		else if (!plan->hosts[i].memory_bytes)
 			names_add(&sizeless, plan->hosts[i].name);
+		else if (plan_host_is_foreign(plan, i))
+			names_add(&foreign, plan->hosts[i].name);
 	}
 	names_warn(&unknown, "guest was never measured, stays, and its host gets no other guest",
 		   "guests were never measured, stay, and their hosts get no other guest");
-	names_warn(&off, "guest is shut off, needs nothing and stays", "guests are shut off, need nothing and stay");
+	names_warn(&unsized,
+		   "guest has no recommended size, and counts with the memory that it has",
+		   "guests have no recommended size, and count with the memory that they have");
+	names_warn(&paused, "guest is paused, and counts with the memory that it has",
+		   "guests are paused, and count with the memory that they have");
+	names_warn(&off, "guest is shut off, needs nothing and stays",
+		   "guests are shut off, need nothing and stay");
 	names_warn(&elsewhere, "guest is on two hosts, as in a migration, and stays",
 		   "guests are on two hosts, as in a migration, and stay");
-	names_warn(&ambiguous, "guest stays, because its series contradict each other (--match selects some)",
-		   "guests stay, because their series contradict each other (--match selects some)");
-	names_warn(&hosts, "host is left alone, because several have its name (--match selects one)",
-		   "hosts are left alone, because several have the name of each (--match selects one)");
+	names_warn(
+		&ambiguous,
+		"guest stays, because its series contradict each other (--match selects some)",
+		"guests stay, because their series contradict each other (--match selects some)");
+	names_warn(
+		&hosts, "host is left alone, because several have its name (--match selects one)",
+		"hosts are left alone, because several have the name of each (--match selects one)");
 	names_warn(&sizeless, "host of unknown memory is left alone (see --host-memory)",
 		   "hosts of unknown memory are left alone (see --host-memory)");
+	names_warn(
+		&foreign,
+		"host without libvirt is left alone, because no guest can move between it and the others",
+		"hosts without libvirt are left alone, because no guest can move between them and the others");
 }
 
 /* Says what the table cannot. */
@@ -294,13 +361,13 @@ static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_e
 
 static int plan_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct plan_options options = { .limit = 0.9,
-					.max_moves = UINT64_MAX };
-	struct plan plan = { .options = &options };
+	struct plan_options options = {.limit = 0.9, .overcommit = 1, .max_moves = UINT64_MAX};
+	struct plan plan = {.options = &options};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
-	if (plan_parse(cli, argc, argv, &options, &err) < 0 || wss_plot_check(options.plot, false, &err) < 0)
+	if (plan_parse(cli, argc, argv, &options, &err) < 0 ||
+	    wss_plot_check(options.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = fleet_read(cli, &options, &plan.fleet, &err);
 	if (r == 0)
@@ -317,8 +384,6 @@ static int plan_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, plan_take };
-
 static const struct wss_option_values values[] = {
 	{"goal", "empty safe"},
 	{"constraints", WSS_VALUES_FILES},
@@ -331,7 +396,8 @@ const struct wss_command wss_cmd_plan = {
 	.name = "plan",
 	.summary = "plan which guests of a fleet to move or shrink",
 	.help = wss_help_plan,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = plan_take,
 	.layouts = plan_layouts,
 	.takes = WSS_WORDS_FILES,
 	.values = values,

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/newfile.h"
-#include "rec/codec.h"
+#include "recording/codec.h"
 
 /* A picture reveals as much as its recording, which only the owner may read. */
 #define PICTURE_MODE 0600
@@ -72,8 +72,7 @@ static int write_file(const char *path, const char *text, size_t size, struct ws
 	return wss_newfile_name(&file, true, err);
 }
 
-static int write_picture(const char *path, const char *text, size_t size,
-			 struct wss_error *err)
+static int write_picture(const char *path, const char *text, size_t size, struct wss_error *err)
 {
 	wss_auto_close int fd = -1;
 	int r = wss_file_open_special(path, true, &fd, err);
@@ -104,9 +103,9 @@ int wss_plot_check_of(const char *option, const char *path, bool alone, struct w
 	if (!path)
 		return 0;
 	if (!strcmp(path, "-") && !alone)
-		return wss_error_set(
-			err, WSS_ERR_USAGE,
-			"%s: '-' would mix the file with the table: name a file", option);
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '-' would mix the file with the table: name a file",
+				     option);
 	r = wss_file_open_special(path, true, &fd, err);
 	if (r < 0 || (r == 0 && plot_check_replaceable(path, err) < 0))
 		return plot_failed(option, path, err);

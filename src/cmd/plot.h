@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by the commands that draw: where pictures go, and the width of the terminal. */
-#ifndef WSS_CMD_PLOT_H
-#define WSS_CMD_PLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,5 +32,3 @@ int wss_plot_write_of(const char *option, const char *path,
 
 /* Returns the terminal's width in columns; 80 if there is no terminal. */
 int wss_terminal_width(void);
-
-#endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -10,13 +11,12 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
+#include "history/history.h"
 #include "host/inventory.h"
-#include "out/policy.h"
-#include "out/width.h"
-#include "service/advice.h"
-#include "store/history.h"
-
-#define PERIOD_MAX_NS (366 * 24 * 3600 * WSS_NS_PER_S)
+#include "measure/policy-element.h"
+#include "measure/policy-file.h"
+#include "show/width.h"
+#include "sizing/advice.h"
 
 enum verb { VERB_GET, VERB_SET, VERB_CLEAR };
 
@@ -52,19 +52,19 @@ static int parse_opt_out(const char *value, struct change *change, struct wss_er
 
 	if (!yes && strcmp(value, "no"))
 		return wss_error_set(err, WSS_ERR_USAGE, "--opt-out: '%s' is not yes or no", value);
-	*change = (struct change){ true, wss_amount_of(yes) };
+	*change = (struct change){true, wss_amount_of(yes)};
 	return 0;
 }
 
 static int parse_change(int c, const char *value, struct policy_options *options,
 			struct wss_error *err)
 {
-	struct change *change = c == OPT_MINIMUM  ? &options->minimum
+	struct change *change = c == OPT_MINIMUM    ? &options->minimum
 				: c == OPT_MAXIMUM  ? &options->maximum
 				: c == OPT_HEADROOM ? &options->headroom
 						    : &options->period;
 
-	*change = (struct change){ .given = true, .to = { .known = strcmp(value, "none") != 0 } };
+	*change = (struct change){.given = true, .to = {.known = strcmp(value, "none") != 0}};
 	if (!change->to.known)
 		return 0;
 	switch (c) {
@@ -76,7 +76,8 @@ static int parse_change(int c, const char *value, struct policy_options *options
 		return wss_whole_percent_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					       &change->to.value, err);
 	default:
-		return wss_duration_parse(value, PERIOD_MAX_NS, "--period", &change->to.value, err);
+		return wss_duration_parse(value, WSS_POLICY_PERIOD_MAX_NS, "--period",
+					  &change->to.value, err);
 	}
 }
 
@@ -101,12 +102,11 @@ static int parse_verb(struct wss_cli *cli, struct policy_options *options, struc
 		cli->n_domains--;
 		return 0;
 	}
-	return wss_error_set(err, WSS_ERR_USAGE,
-			     "policy: expected get, set or clear (see --help)");
+	return wss_error_set(err, WSS_ERR_USAGE, "policy: expected get, set or clear (see --help)");
 }
 
-static int policy_options_check(const struct wss_cli *cli,
-				const struct policy_options *options, struct wss_error *err)
+static int policy_options_check(const struct wss_cli *cli, const struct policy_options *options,
+				struct wss_error *err)
 {
 	bool changes = options->opt_out.given || options->minimum.given || options->maximum.given ||
 		       options->headroom.given || options->period.given;
@@ -116,28 +116,28 @@ static int policy_options_check(const struct wss_cli *cli,
 				     changes ? "policy: only set takes values"
 					     : "policy set: nothing to set (see --help)");
 	if (options->verb != VERB_GET &&
-	    wss_cli_refuse_view(cli, options->verb == VERB_SET ? "policy set" : "policy clear", err) < 0)
+	    wss_cli_refuse_view(cli, options->verb == VERB_SET ? "policy set" : "policy clear",
+				err) < 0)
 		return -1;
 	if (cli->all && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
 	if (options->verb != VERB_GET && !cli->n_domains && !cli->all)
 		return wss_error_set(err, WSS_ERR_USAGE, "policy: name a DOMAIN, or --all");
 	if (cli->qmp)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--qmp: a guest without libvirt has no policy");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--qmp: policy takes no socket: use -c kvm:/// policy get, which shows the policy of the same guest");
 	return wss_cli_check_domains(cli, err);
 }
 
-static int policy_parse(struct wss_cli *cli, int argc, char **argv,
-			struct policy_options *options, struct wss_error *err)
+static int policy_parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
+			struct wss_error *err)
 {
-	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &layout, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 || wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	cli->domains = argv + optind;
 	cli->n_domains = argc - optind;
-	return parse_verb(cli, options, err) < 0 ? -1
-						 : policy_options_check(cli, options, err);
+	return parse_verb(cli, options, err) < 0 ? -1 : policy_options_check(cli, options, err);
 }
 
 struct policy_row {
@@ -147,21 +147,6 @@ struct policy_row {
 	struct wss_policy policy;
 };
 
-static struct wss_value policy_get_domain(const void *row)
-{
-	return wss_value_text(((const struct policy_row *)row)->domain);
-}
-
-static struct wss_value policy_get_uuid(const void *row)
-{
-	return wss_value_text(((const struct policy_row *)row)->uuid);
-}
-
-static struct wss_value policy_get_error(const void *row)
-{
-	return wss_value_text(((const struct policy_row *)row)->error);
-}
-
 static struct wss_value policy_get_opt_out(const void *row)
 {
 	const struct policy_row *r = row;
@@ -169,45 +154,22 @@ static struct wss_value policy_get_opt_out(const void *row)
 	return r->error ? wss_value_absent() : wss_value_number(r->policy.opt_out, WSS_KIND_BOOL);
 }
 
-static struct wss_value policy_get_minimum(const void *row)
-{
-	return wss_value_amount(((const struct policy_row *)row)->policy.minimum_bytes,
-				WSS_KIND_BYTES);
-}
-
-static struct wss_value policy_get_maximum(const void *row)
-{
-	return wss_value_amount(((const struct policy_row *)row)->policy.maximum_bytes,
-				WSS_KIND_BYTES);
-}
-
-static struct wss_value policy_get_headroom(const void *row)
-{
-	return wss_value_amount(((const struct policy_row *)row)->policy.headroom_percent,
-				WSS_KIND_PERCENT);
-}
-
-static struct wss_value policy_get_period(const void *row)
-{
-	return wss_value_amount(((const struct policy_row *)row)->policy.period_ns,
-				WSS_KIND_DURATION);
-}
+#define FIELD(member, kind) WSS_FIELD(struct policy_row, member, kind)
 
 static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -12, policy_get_domain, "Name of the guest", false},
-	{"uuid", NULL, "UUID", -36, policy_get_uuid, "UUID of the guest", false},
-	{"opt_out", NULL, "OPT-OUT", -7, policy_get_opt_out,
-	 "Whether the guest is never to be measured or changed", false},
-	{"minimum_bytes", NULL, "MINIMUM", 8, policy_get_minimum,
-	 "Smallest size to recommend or to leave to the guest, in bytes", false},
-	{"maximum_bytes", NULL, "MAXIMUM", 8, policy_get_maximum,
-	 "Largest size to recommend, in bytes", false},
-	{"headroom_percent", NULL, "HEADROOM", 8, policy_get_headroom,
-	 "Headroom on top of the working set, in percent", false},
-	{"period_seconds", NULL, "PERIOD", 8, policy_get_period,
-	 "Shortest time between two measurements by periodic rounds, in seconds", false},
-	{"error", NULL, "ERROR", -30, policy_get_error, "Why the policy could not be read",
-	 false},
+	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
+	{"uuid", NULL, "UUID", -36, FIELD(uuid, TEXT), "UUID of the guest"},
+	{"opt_out", NULL, "OPT-OUT", -7, WSS_GET(policy_get_opt_out),
+	 "Whether the guest is never to be measured or changed"},
+	{"minimum_bytes", NULL, "MINIMUM", 8, FIELD(policy.minimum_bytes, BYTES),
+	 "Smallest size to recommend or to leave to the guest, in bytes"},
+	{"maximum_bytes", NULL, "MAXIMUM", 8, FIELD(policy.maximum_bytes, BYTES),
+	 "Largest size to recommend, in bytes"},
+	{"headroom_percent", NULL, "HEADROOM", 8, FIELD(policy.headroom_percent, PERCENT),
+	 "Headroom on top of the working set, in percent"},
+	{"period_seconds", NULL, "PERIOD", 8, FIELD(policy.period_ns, DURATION),
+	 "Shortest time between two measurements by periodic rounds, in seconds"},
+	{"error", NULL, "ERROR", -30, FIELD(error, TEXT), "Why the policy could not be read"},
 };
 
 #define KEYS "domain,opt_out,minimum_bytes,maximum_bytes,headroom_percent,period_seconds"
@@ -221,7 +183,7 @@ static const struct wss_report_layout layout = {
 	.wide = KEYS,
 };
 
-static const struct wss_report_layout *const layouts[] = { &layout, NULL };
+static const struct wss_report_layout *const layouts[] = {&layout, NULL};
 
 struct policy_run {
 	const struct wss_cli *cli;
@@ -237,7 +199,8 @@ struct policy_work {
 	struct policy_options options;
 	struct wss_conn_entry entry;
 	struct wss_policy policy;
-	struct wss_amount assigned_bytes; /* of a guest that has got a new minimum and runs */
+	/* Of a guest that has got a new minimum, whether or not it runs. */
+	struct wss_amount assigned_bytes;
 	bool done; /* the policy has been read or changed */
 };
 
@@ -264,8 +227,7 @@ static void policy_apply(const struct policy_options *options, struct wss_policy
 }
 
 /* Stores the new policy, or removes one without any setting. */
-static int policy_store(struct wss_target *target, struct policy_work *work,
-			struct wss_error *err)
+static int policy_store(struct wss_target *target, struct policy_work *work, struct wss_error *err)
 {
 	wss_auto_free char *xml = NULL;
 
@@ -280,15 +242,41 @@ static int policy_store(struct wss_target *target, struct policy_work *work,
 				     WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX, xml, err);
 }
 
+/* Of a guest without metadata. */
+static int policy_get_file(struct wss_target *target, struct policy_work *work,
+			   struct wss_error *err)
+{
+	const struct wss_domain_ref ref = {target->name, target->uuid};
+	struct wss_guest *guest = NULL;
+	int r;
+
+	if (work->options.verb != VERB_GET)
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"a guest without libvirt has its policy in a file: edit " WSS_SYSCONFDIR
+			"/virt-wss/policy.d/*.conf");
+	if (wss_hypervisor_guest(target->hypervisor, &ref, &target->deadline, &guest, err) < 0)
+		return -1;
+	snprintf(work->entry.uuid, sizeof(work->entry.uuid), "%s", guest->config.uuid);
+	snprintf(work->entry.name, sizeof(work->entry.name), "%s", guest->config.name);
+	r = wss_policy_file_read(guest, &work->policy, err);
+	wss_guest_free(guest);
+	return r;
+}
+
 /* Runs in a worker. "clear" also removes a policy that cannot be read. */
 static void policy_step(struct wss_target *target)
 {
-	const struct wss_domain_ref ref = { target->name, target->uuid };
+	const struct wss_domain_ref ref = {target->name, target->uuid};
 	struct wss_conn *conn = wss_hypervisor_conn(target->hypervisor);
 	struct policy_work *work = target->data;
 	struct wss_error *err = &target->error;
 	enum verb verb = work->options.verb;
 
+	if (!conn) {
+		work->done = policy_get_file(target, work, err) == 0;
+		return;
+	}
 	if (wss_conn_metadata(conn, &ref, WSS_POLICY_NAMESPACE, &work->entry, err) < 0)
 		return;
 	if (verb != VERB_CLEAR && work->entry.xml &&
@@ -296,7 +284,7 @@ static void policy_step(struct wss_target *target)
 		return;
 	work->done = verb == VERB_GET || policy_store(target, work, err) == 0;
 	if (work->done && work->options.minimum.given)
-		work->assigned_bytes = wss_conn_size(conn, work->entry.uuid).assigned_bytes;
+		work->assigned_bytes = wss_conn_size(conn, work->entry.uuid).maximum_bytes;
 }
 
 static void warn_limit(const struct policy_work *work, const char *limit, struct wss_amount bytes,
@@ -314,15 +302,17 @@ static void warn_limit(const struct policy_work *work, const char *limit, struct
 static struct wss_amount peak_of(struct wss_history *history, const struct policy_work *work)
 {
 	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
-	const struct wss_advice_guest guest = { .uuid = work->entry.uuid, .policy = &work->policy };
+	const struct wss_advice_guest guest = {.uuid = work->entry.uuid, .policy = &work->policy};
 	time_t since = wss_advice_since(&options, wss_clock_wall_seconds());
 	struct wss_error ignored = WSS_ERROR_INIT;
 	struct wss_amount peak;
 	struct wss_advice advice;
 
 	if (!history || wss_advice_read(history, &guest, since, &options, &advice, &ignored) < 0)
-		return (struct wss_amount){ .known = false };
-	peak = advice.sizing.peak_bytes;
+		return (struct wss_amount){.known = false};
+	/* Also of a history that is too short for a size. */
+	peak = (struct wss_amount){advice.has_series && advice.series.summary.samples,
+				   advice.series.summary.max_bytes};
 	wss_advice_free(&advice);
 	return peak;
 }
@@ -331,10 +321,12 @@ static struct wss_amount peak_of(struct wss_history *history, const struct polic
 static void policy_warn(struct policy_run *run, const struct policy_work *work)
 {
 	struct wss_amount minimum = work->options.minimum.to, maximum = work->options.maximum.to;
-	struct wss_amount peak = { .known = false };
+	struct wss_amount peak = {.known = false};
 
-	if (minimum.known && work->assigned_bytes.value && minimum.value > work->assigned_bytes.value)
-		warn_limit(work, "minimum", minimum, "above its assigned memory of", work->assigned_bytes);
+	if (minimum.known && work->assigned_bytes.value &&
+	    minimum.value > work->assigned_bytes.value)
+		warn_limit(work, "minimum", minimum, "above its assigned memory of",
+			   work->assigned_bytes);
 	if (maximum.known)
 		peak = peak_of(run->history, work);
 	if (peak.known && maximum.value < peak.value)
@@ -344,8 +336,7 @@ static void policy_warn(struct policy_run *run, const struct policy_work *work)
 static void policy_report(struct policy_run *run, struct wss_target *target)
 {
 	const struct policy_work *work = target->data; /* NULL: the worker was left behind */
-	struct policy_row row = { .domain = target->name,
-				  .uuid = target->uuid ? target->uuid : "" };
+	struct policy_row row = {.domain = target->name, .uuid = target->uuid ? target->uuid : ""};
 	bool bad = target->error.code != WSS_OK;
 
 	run->total++;
@@ -364,19 +355,15 @@ static void policy_report(struct policy_run *run, struct wss_target *target)
 		(bad ? wss_report_bad_row : wss_report_row)(run->report, &row);
 }
 
-static int prepare_targets(const struct policy_options *options, struct wss_targets *targets,
-			   struct wss_error *err)
+static void prepare_targets(const struct policy_options *options, struct wss_targets *targets)
 {
 	for (size_t i = 0; i < targets->n; i++) {
-		struct policy_work *work = calloc(1, sizeof(*work));
+		struct policy_work *work = wss_xcalloc(1, sizeof(*work));
 
-		if (!work)
-			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		work->options = *options;
 		targets->list[i]->data = work;
 		targets->list[i]->release_data = policy_work_free;
 	}
-	return 0;
 }
 
 /*
@@ -397,17 +384,43 @@ static int say_changed(const struct wss_targets *targets, struct wss_error *err)
 			     targets->n, wss_plural(targets->n));
 }
 
+static void warn_unused(const char *text, void *opaque)
+{
+	(void)opaque;
+	wss_warn("%s", text);
+}
+
+/* Names what policy files have for no guest, or for guests of libvirt. */
+static void policy_report_unused(const struct wss_targets *targets, bool all)
+{
+	wss_auto_free const char **guests = wss_xcalloc(2 * targets->n + 1, sizeof(*guests));
+	size_t n = 0;
+
+	for (size_t i = 0; i < targets->n; i++) {
+		const struct policy_work *work = targets->list[i]->data;
+
+		if (!work || !work->entry.uuid[0])
+			continue;
+		guests[n++] = work->entry.name;
+		guests[n++] = work->entry.uuid;
+	}
+	wss_policy_file_unused(all, guests, warn_unused, NULL);
+}
+
 static int run_verb(struct policy_run *run, struct wss_error *err)
 {
-	struct wss_targets targets = { .n = 0 };
+	struct wss_targets targets = {.n = 0};
 	int r = wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, &targets, err);
 
-	if (r == 0)
-		r = prepare_targets(run->options, &targets, err);
-	if (r == 0)
+	if (r == 0) {
+		prepare_targets(run->options, &targets);
 		r = wss_targets_run(&targets, policy_step, true, err);
+	}
 	for (size_t i = 0; r == 0 && i < targets.n; i++)
 		policy_report(run, targets.list[i]);
+	/* A guest that was not asked for, or that failed, may be the one that a section is for. */
+	if (r == 0 && run->options->verb == VERB_GET)
+		policy_report_unused(&targets, targets.all && !run->tally.bad);
 	if (r < 0 && err->code == WSS_ERR_INTERRUPTED && targets.n &&
 	    run->options->verb != VERB_GET)
 		say_changed(&targets, err);
@@ -429,9 +442,9 @@ static struct wss_history *history_open(void)
 
 static int policy_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct policy_options options = { .verb = VERB_GET };
+	struct policy_options options = {.verb = VERB_GET};
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
-	struct policy_run run = { .cli = cli, .options = &options };
+	struct policy_run run = {.cli = cli, .options = &options};
 	int r;
 
 	if (policy_parse(cli, argc, argv, &options, &err) < 0)
@@ -456,18 +469,17 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 	return wss_tally_exit_code(&run.tally, run.total);
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, policy_option_take};
-
 static const struct wss_option_values values[] = {
-	{ "opt-out", "yes no none" },
-	{ NULL, NULL },
+	{"opt-out", "yes no none"},
+	{NULL, NULL},
 };
 
 const struct wss_command wss_cmd_policy = {
 	.name = "policy",
 	.summary = "show or set the policy of a domain",
 	.help = wss_help_policy,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = policy_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_LISTED,
 	.words = "get set clear",

@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "cmd/plot.h"
 #include "cmd/profile.h"
-#include "out/growth-chart.h"
-#include "out/width.h"
+#include "measure/growth-chart.h"
 
 static struct wss_growth_drawn growth_of(struct guest_profile *profile)
 {
@@ -26,122 +26,46 @@ static struct wss_growth_drawn growth_of(struct guest_profile *profile)
 struct point_row {
 	const struct guest_profile *profile;
 	const struct wss_grid_point *point;
+	struct wss_value mean, min, max;
+	bool knee;
 };
 
-static const struct wss_sample *last_of(const void *row)
+static const void *profile_of(const void *row)
 {
-	return &((const struct point_row *)row)->profile->last;
+	return ((const struct point_row *)row)->profile;
 }
 
-static struct wss_value point_get_domain(const void *row)
+static const void *point_of(const void *row)
 {
-	return wss_value_text(last_of(row)->domain);
+	return ((const struct point_row *)row)->point;
 }
 
-static struct wss_value point_get_method(const void *row)
-{
-	return wss_value_text(last_of(row)->method);
-}
-
-static struct wss_value point_get_granularity(const void *row)
-{
-	return wss_value_amount(last_of(row)->granularity_bytes, WSS_KIND_BYTES);
-}
-
-static struct wss_value point_get_seconds(const void *row)
-{
-	return wss_value_number(((const struct point_row *)row)->point->ns, WSS_KIND_DURATION);
-}
-
-/* Windows of pages larger than 4 KiB give upper bounds. */
-static struct wss_value point_size_value(const void *row, uint64_t bytes)
-{
-	return wss_value_bounded(wss_value_number(bytes, WSS_KIND_BYTES),
-				 last_of(row)->granularity_bytes.value > 4096 ? WSS_BOUND_AT_MOST
-									      : WSS_BOUND_EXACT);
-}
-
-static struct wss_value point_get_mean(const void *row)
-{
-	const struct wss_grid_point *point = ((const struct point_row *)row)->point;
-
-	return point_size_value(row, wss_u64_from_double(point->mean_bytes + 0.5));
-}
-
-static struct wss_value point_get_min(const void *row)
-{
-	return point_size_value(row, ((const struct point_row *)row)->point->min_bytes);
-}
-
-static struct wss_value point_get_max(const void *row)
-{
-	return point_size_value(row, ((const struct point_row *)row)->point->max_bytes);
-}
-
-static struct wss_value point_get_high(const void *row)
-{
-	return wss_value_amount(((const struct point_row *)row)->point->high_bytes,
-				WSS_KIND_BYTES);
-}
-
-/* The method's own bound; without one the mean is the best estimate. */
-static struct wss_value point_get_bound_low(const void *row)
-{
-	return wss_value_amount(((const struct point_row *)row)->point->bound_low_bytes,
-				WSS_KIND_BYTES);
-}
-
-static struct wss_value point_get_bound_high(const void *row)
-{
-	return wss_value_amount(((const struct point_row *)row)->point->bound_high_bytes,
-				WSS_KIND_BYTES);
-}
-
-static struct wss_value point_get_windows(const void *row)
-{
-	return wss_value_number(((const struct point_row *)row)->point->n, WSS_KIND_COUNT);
-}
-
-static struct wss_value point_get_knee(const void *row)
-{
-	const struct point_row *r = row;
-	const struct wss_grid *grid = &r->profile->grid;
-
-	return wss_value_number(grid->knee < grid->n && r->point == &grid->points[grid->knee],
-				WSS_KIND_BOOL);
-}
-
-static struct wss_value point_get_degraded(const void *row)
-{
-	return wss_value_number(((const struct point_row *)row)->profile->degraded, WSS_KIND_COUNT);
-}
+#define FIELD(member, kind) WSS_FIELD(struct point_row, member, kind)
+#define PROFILE(member, kind) WSS_FIELD_OF(profile_of, struct guest_profile, member, kind)
+#define POINT(member, kind) WSS_FIELD_OF(point_of, struct wss_grid_point, member, kind)
 
 static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -12, point_get_domain, "Name of the guest", false},
-	{"method", NULL, "METHOD", -6, point_get_method, "Name of the method that measured it",
-	 false},
-	{"granularity_bytes", NULL, "GRAN", 5, point_get_granularity,
-	 "Granularity: the largest page-table entry seen, in bytes", false},
-	{"seconds", NULL, "TIME", 8, point_get_seconds, "Time since the start of the window, in seconds",
-	 false},
-	{"mean_bytes", NULL, "WSS", 11, point_get_mean,
-	 "Working set within that time, mean of the windows, in bytes", false},
-	{"min_bytes", NULL, "MIN", 11, point_get_min, "The smallest of the windows, in bytes",
-	 false},
-	{"max_bytes", NULL, "MAX", 11, point_get_max, "The largest of the windows, in bytes",
-	 false},
-	{"fault_high_bytes", NULL, "HIGH", 8, point_get_high,
-	 "Upper bound that allows for the time spent in faults, in bytes", false},
-	{"windows", NULL, "WINDOWS", 7, point_get_windows,
-	 "Windows that reached this time, a count", false},
-	{"knee", NULL, "KNEE", -4, point_get_knee, "Whether growth stops here", false},
-	{"degraded_windows", NULL, "DEGRADED", 8, point_get_degraded,
-	 "Degraded windows of the guest, a count", false},
-	{"low_bytes", NULL, "WSS-LOW", 8, point_get_bound_low,
-	 "Smallest lower bound of the windows, if the method only bounds the set, in bytes",
-	 false},
-	{"high_bytes", NULL, "WSS-HIGH", 8, point_get_bound_high,
-	 "Largest upper bound of the windows, in bytes", false},
+	{"domain", NULL, "DOMAIN", -12, PROFILE(last.domain, TEXT), "Name of the guest"},
+	{"method", NULL, "METHOD", -6, PROFILE(last.method, TEXT),
+	 "Name of the method that measured it"},
+	{"granularity_bytes", NULL, "GRAN", 5, PROFILE(last.granularity_bytes, BYTES),
+	 "Granularity: the largest page-table entry seen, in bytes"},
+	{"seconds", NULL, "TIME", 8, POINT(ns, DURATION),
+	 "Time since the start of the window, in seconds"},
+	{"mean_bytes", NULL, "WSS", 11, FIELD(mean, BYTES),
+	 "Working set within that time, mean of the windows, in bytes"},
+	{"min_bytes", NULL, "MIN", 11, FIELD(min, BYTES), "The smallest of the windows, in bytes"},
+	{"max_bytes", NULL, "MAX", 11, FIELD(max, BYTES), "The largest of the windows, in bytes"},
+	{"fault_high_bytes", NULL, "HIGH", 8, POINT(high_bytes, BYTES),
+	 "Upper bound that allows for the time spent in faults, in bytes"},
+	{"windows", NULL, "WINDOWS", 7, POINT(n, COUNT), "Windows that reached this time, a count"},
+	{"knee", NULL, "KNEE", -4, FIELD(knee, BOOL), "Whether growth stops here"},
+	{"degraded_windows", NULL, "DEGRADED", 8, PROFILE(degraded, COUNT),
+	 "Degraded windows of the guest, a count"},
+	{"low_bytes", NULL, "WSS-LOW", 8, POINT(bound_low_bytes, BYTES),
+	 "Smallest lower bound of the windows, if the method only bounds the set, in bytes"},
+	{"high_bytes", NULL, "WSS-HIGH", 8, POINT(bound_high_bytes, BYTES),
+	 "Largest upper bound of the windows, in bytes"},
 };
 
 const struct wss_report_layout wss_profile_layout = {
@@ -154,21 +78,40 @@ const struct wss_report_layout wss_profile_layout = {
 		"fault_high_bytes,low_bytes,high_bytes,windows,degraded_windows,knee",
 };
 
+/* Windows of pages larger than 4 KiB give upper bounds. */
+static struct wss_value point_size(const struct guest_profile *profile, uint64_t bytes)
+{
+	return wss_value_bounded(wss_value_number(bytes, WSS_KIND_BYTES),
+				 wss_bound_of_granularity(profile->last.granularity_bytes.value));
+}
+
+static void print_row(struct wss_report *report, const struct guest_profile *profile, size_t i)
+{
+	const struct wss_grid_point *point = &profile->grid.points[i];
+	const struct point_row row = {
+		.profile = profile,
+		.point = point,
+		.mean = point_size(profile, wss_u64_from_double(point->mean_bytes + 0.5)),
+		.min = point_size(profile, point->min_bytes),
+		.max = point_size(profile, point->max_bytes),
+		.knee = i == profile->grid.knee,
+	};
+
+	if (point->n)
+		wss_report_row(report, &row);
+}
+
 static int print_rows(const struct profile_run *run, struct wss_error *err)
 {
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &wss_profile_layout, &report, err) < 0)
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &wss_profile_layout, &report,
+			    err) < 0)
 		return -1;
 	wss_report_set_first_width(report, run->name_width);
-	for (size_t i = 0; i < run->n; i++) {
-		const struct guest_profile *profile = &run->profiles[i];
-
-		for (size_t k = 0; k < profile->grid.n; k++)
-			if (profile->grid.points[k].n)
-				wss_report_row(report, &(struct point_row){
-							       profile, &profile->grid.points[k] });
-	}
+	for (size_t i = 0; i < run->n; i++)
+		for (size_t k = 0; k < run->profiles[i].grid.n; k++)
+			print_row(report, &run->profiles[i], k);
 	return wss_report_close(report, err);
 }
 
@@ -222,12 +165,10 @@ static void profile_describe_source(const struct profile_run *run,
 
 int wss_profile_plot(struct profile_run *run, struct wss_error *err)
 {
-	wss_auto_free struct wss_growth_drawn *list = calloc(run->n + 1, sizeof(*list));
-	struct profile_chart chart = { .guests = list };
+	wss_auto_free struct wss_growth_drawn *list = wss_xcalloc(run->n, sizeof(*list));
+	struct profile_chart chart = {.guests = list};
 	char extra[48] = "";
 
-	if (!list)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (size_t i = 0; i < run->n; i++) {
 		if (!run->profiles[i].windows)
 			continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,8 +13,8 @@
 #include "cmd/profile.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
-#include "out/progress.h"
-#include "service/round.h"
+#include "measure/round.h"
+#include "show/progress.h"
 
 #define FROM_DEFAULT_NS WSS_NS_PER_MS
 #define TO_DEFAULT_NS (40 * WSS_NS_PER_S)
@@ -68,8 +68,9 @@ static int profile_parse(struct wss_cli *cli, int argc, char **argv,
 	if (options->from_ns >= options->round.measure.window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
 	if (options->round.measure.both)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--granularity both is for sample: a curve has one granularity");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--granularity both is for sample: a curve has one granularity");
 	options->round.measure.interval_ns = options->round.measure.window.track.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }
@@ -77,8 +78,7 @@ static int profile_parse(struct wss_cli *cli, int argc, char **argv,
 /* Whether two windows may be averaged, that is, have the same method and granularity. */
 static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
 {
-	return a->method == b->method &&
-	       a->granularity_bytes.value == b->granularity_bytes.value;
+	return a->method == b->method && a->granularity_bytes.value == b->granularity_bytes.value;
 }
 
 static bool profile_on_opened(struct wss_target *target, void *opaque)
@@ -90,7 +90,7 @@ static bool profile_on_opened(struct wss_target *target, void *opaque)
 	return true;
 }
 
-static void on_left_out(struct wss_target *target, void *opaque)
+static void profile_on_left_out(struct wss_target *target, void *opaque)
 {
 	struct profile_run *run = opaque;
 
@@ -104,8 +104,8 @@ static void profile_print_notes(const struct wss_sample *sample)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 }
 
-static void profile_on_sample(struct wss_target *target, const struct wss_sample *sample,
-			      bool last, void *opaque)
+static void profile_on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
+			      void *opaque)
 {
 	struct guest_profile *profile = target->data;
 	struct profile_run *run = opaque;
@@ -150,7 +150,7 @@ static void profile_on_progress(const struct wss_round_progress *progress, void 
 
 static const struct wss_round_events events = {
 	.opened = profile_on_opened,
-	.left_out = on_left_out,
+	.left_out = profile_on_left_out,
 	.sample = profile_on_sample,
 	.trouble = profile_on_trouble,
 	.progress = profile_on_progress,
@@ -170,14 +170,14 @@ static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 		return;
 	if (windows)
 		wss_error_set(err, WSS_ERR_INTERRUPTED,
-			      "interrupted: the curves cover %zu of %zu window%s", windows,
-			      wanted, wss_plural(wanted));
+			      "interrupted: the curves cover %zu of %zu window%s", windows, wanted,
+			      wss_plural(wanted));
 	else
 		wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted: no window was complete");
 }
 
-static int join_all(struct profile_run *run, struct wss_round *round,
-		    struct wss_targets *targets, struct wss_error *err)
+static int join_all(struct profile_run *run, struct wss_round *round, struct wss_targets *targets,
+		    struct wss_error *err)
 {
 	for (size_t i = 0; i < targets->n; i++) {
 		targets->list[i]->data = &run->profiles[i];
@@ -206,17 +206,15 @@ static int profile_targets(const struct wss_cli *cli, const struct profile_optio
 			   struct wss_targets *targets)
 {
 	const struct wss_host *host = wss_hypervisor_host(targets->hypervisor);
-	struct profile_run run = { .cli = cli, .options = options, .n = targets->n,
-				   .name_width = wss_targets_name_width(targets) };
+	struct profile_run run = {.cli = cli,
+				  .options = options,
+				  .n = targets->n,
+				  .name_width = wss_targets_name_width(targets)};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
 	memcpy(run.host, host->name, sizeof(run.host));
-	run.profiles = calloc(run.n ? run.n : 1, sizeof(*run.profiles));
-	if (!run.profiles) {
-		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-		return wss_cli_error(&err);
-	}
+	run.profiles = wss_xcalloc(run.n, sizeof(*run.profiles));
 	for (size_t i = 0; i < run.n; i++)
 		wss_grid_init(&run.profiles[i].grid, options->from_ns,
 			      options->round.measure.window.track.window_ns);
@@ -238,9 +236,9 @@ static int profile_targets(const struct wss_cli *cli, const struct profile_optio
 
 static int profile_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct profile_options options = { .from_ns = FROM_DEFAULT_NS,
-					   .deadline_ns = WSS_TARGET_DEADLINE_NS };
-	struct wss_targets targets = { .n = 0 };
+	struct profile_options options = {.from_ns = FROM_DEFAULT_NS,
+					  .deadline_ns = WSS_TARGET_DEADLINE_NS};
+	struct wss_targets targets = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
@@ -257,20 +255,19 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-static const struct wss_report_layout *const layouts[] = { &wss_profile_layout, NULL };
-
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, profile_option_take};
+static const struct wss_report_layout *const layouts[] = {&wss_profile_layout, NULL};
 
 static const struct wss_option_values values[] = {
-	{ "granularity", "native 4k auto" },
-	{ NULL, NULL },
+	{"granularity", "native 4k auto"},
+	{NULL, NULL},
 };
 
 const struct wss_command wss_cmd_profile = {
 	.name = "profile",
 	.summary = "draw how a guest's working set grows with time",
 	.help = wss_help_profile,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = profile_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.values = values,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by profile.c, which measures, and profile-report.c, which prints. */
-#ifndef WSS_CMD_PROFILE_H
-#define WSS_CMD_PROFILE_H
+#pragma once
 
 #include "cmd/cmd.h"
-#include "out/progress.h"
-#include "service/round.h"
-#include "wss/curve.h"
+#include "measure/curve.h"
+#include "measure/round.h"
+#include "show/progress.h"
 
 struct profile_options {
 	struct wss_round_options round;
@@ -46,5 +45,3 @@ int wss_profile_print(struct profile_run *run, struct wss_error *err);
 
 /* Writes the picture to the file in run->options->plot, unless no window was measured. */
 int wss_profile_plot(struct profile_run *run, struct wss_error *err);
-
-#endif

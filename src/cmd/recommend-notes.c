@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "cmd/recommend.h"
-#include "service/advice-text.h"
 
 /* Returns the entry for windows of this description; NULL if there is no room for another. */
 static struct recommend_kind *kind_find(struct recommend_notes *notes, const char *text)
@@ -53,30 +52,10 @@ static void step_add(struct recommend_notes *notes, const char *domain,
 
 	notes->n_freeing += bytes != 0;
 	notes->freed_bytes = wss_u64_add(notes->freed_bytes, bytes);
-	if ((notes->step[0] && bytes <= notes->step_bytes) ||
-	    !wss_advice_step_text(advice, text))
+	if ((notes->step[0] && bytes <= notes->step_bytes) || !wss_advice_step_text(advice, text))
 		return;
 	notes->step_bytes = bytes;
 	snprintf(notes->step, sizeof(notes->step), "%.256s: %s", domain, text);
-}
-
-static void prior_add(struct recommend_notes *notes, const struct recommend_row *row)
-{
-	const struct wss_prior *prior = &row->prior;
-	bool is_maximum = row->prior_size.reason == WSS_SIZING_MAXIMUM;
-	char size[24], most[60] = "", text[WSS_ADVICE_TEXT_MAX];
-
-	if (prior->kind == WSS_PRIOR_NONE)
-		return;
-	wss_size_format(row->prior_size.bytes.value, size, sizeof(size));
-	if (is_maximum) {
-		snprintf(most, sizeof(most), "%s, its maximum; ", size);
-		wss_size_format(prior->bytes.value, size, sizeof(size));
-	}
-	snprintf(text, sizeof(text),
-		 "prior, not measured: %s%s suffices for nine of ten of the %zu guests of the same %s", most,
-		 size, prior->guests, prior->kind == WSS_PRIOR_TITLE ? "title" : "operating system");
-	note_add(notes, row->domain, text);
 }
 
 /* What keeps memory gets a note of its own; what would only return more is counted. */
@@ -89,22 +68,69 @@ static void config_add(struct recommend_notes *notes, const struct recommend_row
 		note_add(notes, row->domain, row->blocked);
 }
 
-void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk)
+/* A size that is exceeded whatever the windows saw, or may be. */
+static void what_if_add(struct recommend_notes *notes, const char *domain,
+			const struct wss_advice *advice)
+{
+	char text[WSS_ADVICE_TEXT_MAX], size[24], floor[24];
+
+	if (!advice->what_if.bytes.known)
+		return;
+	wss_size_format(advice->what_if.bytes.value, size, sizeof(size));
+	wss_size_format(advice->what_if.floor_bytes, floor, sizeof(floor));
+	if (advice->floor.source == WSS_FLOOR_UNKNOWN)
+		snprintf(
+			text, sizeof(text),
+			"what it cannot give up, touched or not, is unknown: %s may be less, however rarely its windows "
+			"touched more",
+			size);
+	else if (advice->what_if.bytes.value < advice->what_if.floor_bytes)
+		snprintf(text, sizeof(text),
+			 "%s is less than the %s that it cannot give up, touched or not (%s)", size,
+			 floor, wss_floor_source_name(advice->floor.source));
+	else
+		return;
+	note_add(notes, domain, text);
+}
+
+static bool row_has_finding(const struct recommend_row *row, enum wss_config_setting setting)
+{
+	for (size_t i = 0; i < row->n_findings; i++)
+		if (row->findings[i].setting == setting)
+			return true;
+	return false;
+}
+
+static void no_size_add(struct recommend_notes *notes, const struct recommend_row *row)
+{
+	bool no_balloon = row_has_finding(row, WSS_CONFIG_BALLOON);
+
+	kind_add(&notes->no_size, row->domain);
+	notes->n_no_balloon += no_balloon;
+	notes->n_silent +=
+		row->has_findings && !no_balloon && !row_has_finding(row, WSS_CONFIG_STATISTICS);
+}
+
+void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row)
 {
 	const struct wss_advice *advice = &row->advice;
 	const char *domain = row->domain;
 	char text[WSS_ADVICE_TEXT_MAX];
 	struct recommend_kind *kind;
 
-	prior_add(notes, row);
 	config_add(notes, row);
 	if (advice->only_writes)
 		note_add(notes, domain,
 			 "its windows saw only writes, which do not show how much it needs");
 	if (advice->status != WSS_ADVICE_OPTED_OUT && wss_advice_cold_text(advice, text))
 		note_add(notes, domain, text);
-	if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY)
+	if (wss_advice_no_size_text(advice, text)) {
+		no_size_add(notes, row);
+		if (notes->named)
+			note_add(notes, domain, text);
+	} else if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY) {
 		return;
+	}
 	if (wss_advice_kind_text(advice, text)) {
 		kind = kind_find(notes, text);
 		if (kind)
@@ -112,17 +138,22 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 		else
 			notes->more_kinds++;
 	}
+	what_if_add(notes, domain, advice);
 	if (wss_advice_left_out_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_left_out_memory_text(advice, text))
 		note_add(notes, domain, text);
 	if (notes->named && wss_advice_learned_text(advice, text))
 		note_add(notes, domain, text);
-	if (wss_advice_risk_text(advice, risk, text))
-		note_add(notes, domain, text);
 	if (wss_advice_pressure_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_outgrows_text(advice, text))
+		note_add(notes, domain, text);
+	if (wss_advice_below_text(advice, text))
+		note_add(notes, domain, text);
+	if (wss_advice_fills_text(advice, text))
+		note_add(notes, domain, text);
+	if (wss_advice_maximum_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_growth_text(advice, text))
 		note_add(notes, domain, text);
@@ -140,6 +171,26 @@ static void kind_print(const struct recommend_kind *kind)
 		wss_log(WSS_LOG_INFO, "%s: based on %s", kind->guests, kind->text);
 }
 
+static void no_size_print(const struct recommend_notes *notes)
+{
+	const struct recommend_kind *guests = &notes->no_size;
+	size_t more = guests->n_guests - guests->n_named;
+	char others[40] = "";
+
+	if (more)
+		snprintf(others, sizeof(others), " and %zu more", more);
+	wss_log(WSS_LOG_INFO,
+		"%s%s: no size without balloon statistics, as it also depends on memory that a guest holds and "
+		"does not touch: %s",
+		guests->guests, others,
+		notes->n_no_balloon == guests->n_guests
+			? "their balloons are missing, see virt-wss methods --config"
+		: notes->statistics_by ? notes->statistics_by
+		: notes->n_silent == guests->n_guests
+			? "they are asked for, and none has come: load the balloon driver in the guest"
+			: "virsh dommemstat DOMAIN --period 10 --live turns them on");
+}
+
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
 {
 	char freed[24];
@@ -152,9 +203,10 @@ void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
 	for (size_t i = 0; i < notes->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s", notes->notes[i]);
 	if (notes->more_notes)
-		wss_log(WSS_LOG_INFO,
-			"%zu more note%s left out: name a guest to see its own",
+		wss_log(WSS_LOG_INFO, "%zu more note%s left out: name a guest to see its own",
 			notes->more_notes, notes->more_notes == 1 ? " is" : "s are");
+	if (notes->no_size.n_guests)
+		no_size_print(notes);
 	if (terminal && notes->n_improvable)
 		wss_log(WSS_LOG_INFO,
 			"%zu guest%s could return more memory: see virt-wss methods --config",

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/recommend-options.h"
+#include "cmd/recommend.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
-#include "cmd/recommend-host.h"
-#include "cmd/recommend.h"
 
 #define FLAVOURS_MAX_BYTES ((size_t)1 << 20)
 
@@ -17,17 +15,14 @@ enum {
 	OPT_PLOT,
 	OPT_FLAVOURS,
 	OPT_STEP,
-	OPT_RISK,
 	OPT_BACKTEST,
-	OPT_SWEEP,
 	OPT_TRAIN,
 	OPT_TEST,
-	OPT_VIOLATIONS,
 	OPT_HOST,
 	OPT_RESERVE,
 };
 
-static const struct option long_options[] = {
+const struct option recommend_long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
@@ -37,12 +32,9 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, OPT_PLOT},
 	{"flavours", required_argument, NULL, OPT_FLAVOURS},
 	{"step", required_argument, NULL, OPT_STEP},
-	{"risk", required_argument, NULL, OPT_RISK},
 	{"backtest", no_argument, NULL, OPT_BACKTEST},
-	{"sweep", no_argument, NULL, OPT_SWEEP},
 	{"train", required_argument, NULL, OPT_TRAIN},
 	{"test", required_argument, NULL, OPT_TEST},
-	{"violations", required_argument, NULL, OPT_VIOLATIONS},
 	{"host", no_argument, NULL, OPT_HOST},
 	{"reserve", required_argument, NULL, OPT_RESERVE},
 	{NULL, 0, NULL, 0},
@@ -71,16 +63,10 @@ static int backtest_take(struct recommend_backtest_options *options, int c, cons
 	case OPT_BACKTEST:
 		options->backtest = true;
 		return 0;
-	case OPT_SWEEP:
-		options->sweep = true;
-		return 0;
 	case OPT_TRAIN:
 		return backtest_span_parse(value, "--train", &options->train_ns, err);
-	case OPT_TEST:
-		return backtest_span_parse(value, "--test", &options->test_ns, err);
 	default:
-		return wss_percent_parse(value, 0.001, 50, "--violations", &options->violations,
-					 err);
+		return backtest_span_parse(value, "--test", &options->test_ns, err);
 	}
 }
 
@@ -92,26 +78,26 @@ static int step_parse(const char *value, uint64_t *ret_bytes, struct wss_error *
 		return -1;
 	if (!bytes || bytes % WSS_MIB)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--step: '%s' is not a whole number of MiB, 1MiB or more", value);
+				     "--step: '%s' is not a whole number of MiB, 1MiB or more",
+				     value);
 	*ret_bytes = bytes;
 	return 0;
 }
 
-static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
+int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct recommend_options *options = opaque;
 	struct wss_advice_options *advice = &options->sizing.advice;
 
-	if (c >= OPT_BACKTEST && c <= OPT_VIOLATIONS)
+	if (c >= OPT_BACKTEST && c <= OPT_TEST)
 		return backtest_take(&options->backtest, c, value, err);
-	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
-		options->rule_given = true;
-	else if (c == OPT_WHAT_IF || c == OPT_PROBABILITY || c == OPT_RISK)
+	if (c == OPT_WHAT_IF || c == OPT_PROBABILITY)
 		options->others_given = true;
 	switch (c) {
 	case OPT_PERCENTILE:
-		return wss_percent_parse(value, 50, 99.9, "--percentile",
-					 &advice->rule.percentile, err);
+		advice->learn = false;
+		return wss_percent_parse(value, 50, 99.9, "--percentile", &advice->rule.percentile,
+					 err);
 	case OPT_WHAT_IF:
 		advice->what_if_bytes.known = true;
 		return wss_size_parse(value, "--what-if", &advice->what_if_bytes.value, err);
@@ -124,8 +110,6 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	case OPT_FLAVOURS:
 		options->flavours = value;
 		return 0;
-	case OPT_RISK:
-		return wss_percent_parse(value, 0.001, 50, "--risk", &advice->risk, err);
 	case OPT_STEP:
 		return step_parse(value, &options->rounding.step_bytes, err);
 	case OPT_HOST:
@@ -139,28 +123,18 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	}
 }
 
-static int backtest_check(const struct recommend_options *options,
-			  struct wss_error *err)
+static int backtest_check(const struct recommend_options *options, struct wss_error *err)
 {
 	const struct recommend_backtest_options *backtest = &options->backtest;
 
-	if (options->sizing.advice.risk > 0 && options->rule_given)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--risk takes the place of --percentile, --headroom and --span");
-	if (!backtest->backtest && !backtest->sweep)
-		return !backtest->given
-			       ? 0
-			       : wss_error_set(err, WSS_ERR_USAGE,
-					       "--train, --test and --violations belong to "
-					       "--backtest and --sweep");
+	if (!backtest->backtest)
+		return !backtest->given ? 0
+					: wss_error_set(err, WSS_ERR_USAGE,
+							"--train and --test belong to --backtest");
 	if (options->others_given)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--backtest and --sweep judge measured hours: --what-if, "
-				     "--probability and --risk exclude them (see --violations)");
-	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--sweep excludes --backtest, --percentile, --headroom, "
-				     "--span and --plot");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--backtest judges measured hours: it excludes --what-if and --probability");
 	return 0;
 }
 
@@ -171,7 +145,7 @@ static int host_check(const struct recommend_options *options, struct wss_error 
 	if (options->host && (options->plot || options->sizing.advice.what_if_bytes.known ||
 			      options->backtest.given))
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--host excludes --plot, --what-if, --backtest and --sweep");
+				     "--host excludes --plot, --what-if and --backtest");
 	return 0;
 }
 
@@ -179,8 +153,6 @@ const struct wss_report_layout *recommend_layout_of(const struct recommend_optio
 {
 	if (options->host)
 		return &recommend_room_layout;
-	if (options->backtest.sweep)
-		return &recommend_sweep_layout;
 	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
 }
 
@@ -201,7 +173,8 @@ static int rounding_set(struct recommend_options *options, struct wss_error *err
 	if (!options->flavours && !options->rounding.step_bytes)
 		return 0;
 	if (options->flavours && options->rounding.step_bytes)
-		return wss_error_set(err, WSS_ERR_USAGE, "--flavours and --step exclude each other");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--flavours and --step exclude each other");
 	if (options->flavours && flavours_read(options->flavours, &options->rounding, err) < 0)
 		return -1;
 	options->sizing.advice.rule.rounding = &options->rounding;
@@ -229,8 +202,5 @@ int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend
 	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--plot: name one guest: the picture of a backtest shows one");
-	options->sizing.advice.learn = !options->rule_given;
 	return 0;
 }
-
-const struct wss_syntax recommend_syntax = { WSS_COMMON_SHORT, long_options, recommend_take };

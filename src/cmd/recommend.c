@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
-#include "cmd/recommend-host.h"
-#include "cmd/recommend-options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "cmd/plot.h"
 #include "help-text.h"
+#include "history/missrate-chart.h"
+#include "host/inventories.h"
 #include "host/inventory.h"
-#include "out/missrate-chart.h"
-#include "out/policy.h"
+#include "measure/policy-element.h"
 
 struct recommend {
 	const struct wss_cli *cli;
@@ -33,27 +32,17 @@ struct recommend {
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
-	struct recommend_prior *prior; /* NULL: not read yet */
 };
 
 /* Keeps a guest's curve for the picture. */
-static int curve_keep(struct recommend *run, const struct recommend_row *row, struct wss_error *err)
+static void curve_keep(struct recommend *run, const struct recommend_row *row)
 {
 	const struct wss_advice *advice = &row->advice;
-	struct wss_missrate_guest *curves =
-		reallocarray(run->curves, run->n_curves + 1, sizeof(*curves));
-	char *name = strdup(row->domain), *method = strdup(advice->series.method);
 
-	if (curves)
-		run->curves = curves;
-	if (!curves || !name || !method) {
-		free(name);
-		free(method);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	curves[run->n_curves++] = (struct wss_missrate_guest){
-		.domain = name,
-		.method = method,
+	run->curves = wss_xreallocarray(run->curves, run->n_curves + 1, sizeof(*run->curves));
+	run->curves[run->n_curves++] = (struct wss_missrate_guest){
+		.domain = wss_xstrdup(row->domain),
+		.method = wss_xstrdup(advice->series.method),
 		.granularity_bytes = advice->series.granularity_bytes,
 		.window_ns = advice->series.window_ns,
 		.windows = advice->series.summary.samples,
@@ -62,39 +51,23 @@ static int curve_keep(struct recommend *run, const struct recommend_row *row, st
 		.missrate = advice->curve.missrate,
 		.recommended_bytes = advice->sizing.recommended_bytes,
 	};
-	return 0;
-}
-
-/* Adds what like guests need, where the guest's own history is too short. */
-static int row_add_prior(struct recommend *run, struct recommend_row *row, struct wss_error *err)
-{
-	const struct wss_advice_options *options = &run->options->sizing.advice;
-	enum wss_advice_status status = row->advice.status;
-
-	row->wants_prior = status == WSS_ADVICE_TOO_EARLY || status == WSS_ADVICE_UNKNOWN;
-	if (!row->wants_prior || !row->origin || !run->history ||
-	    (!row->origin->title[0] && !row->origin->os[0]))
-		return 0;
-	if (!run->prior)
-		run->prior = recommend_prior_read(run->cli, &run->targets, run->history, run->since,
-						  options, err);
-	return run->prior ? recommend_prior_find(run->prior, row, err) : -1;
 }
 
 static int row_fill(struct recommend *run, struct recommend_row *row, const char *policy_xml,
 		    struct wss_error *err)
 {
-	const struct wss_advice_guest guest = { .uuid = row->uuid,
-						.active = row->active,
-						.policy = &row->policy };
+	const struct wss_advice_guest guest = {.uuid = row->uuid,
+					       .active = row->active,
+					       .reports_free = row->reports_free,
+					       .policy = &row->policy};
 
 	if ((policy_xml && wss_policy_read(policy_xml, &row->policy, err) < 0) ||
 	    wss_advice_read(run->history, &guest, run->since, &run->options->sizing.advice,
 			    &row->advice, err) < 0)
 		return -1;
-	if (row_add_prior(run, row, err) < 0)
-		return -1;
-	return run->options->plot && row->advice.curve.known ? curve_keep(run, row, err) : 0;
+	if (run->options->plot && row->advice.curve.known)
+		curve_keep(run, row);
+	return 0;
 }
 
 /* Finds what the configuration of a running guest costs. */
@@ -117,14 +90,16 @@ static void row_examine(struct recommend_row *row, const struct wss_target_entry
 /* Adds a running guest to the sums over the host. */
 static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_error *why)
 {
-	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, &row->size,
+	const struct wss_host_room_facts facts = {row->domain,
+						  row->uuid,
+						  &row->advice,
+						  &row->size,
 						  why->code ? why->text : NULL,
 						  row->blocked[0] ? row->blocked : NULL};
 	struct wss_error other = WSS_ERROR_INIT;
-	int r = run->options->host
-			? wss_host_room_add(&run->room, run->history, &facts, &other)
-			: wss_host_sum_add(&run->host, run->history, &row->advice, &row->size,
-					   &other);
+	int r = run->options->host ? wss_host_room_add(&run->room, run->history, &facts, &other)
+				   : wss_host_sum_add(&run->host, run->history, &row->advice,
+						      &row->size, &other);
 
 	if (r < 0 && !why->code)
 		*why = other;
@@ -139,6 +114,8 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 	if (!why->code)
 		row_fill(run, row, found->entry.xml, why);
 	row_examine(row, found);
+	if (found->stats_error.code)
+		wss_warn("%s: no balloon statistics: %s", row->domain, found->stats_error.text);
 	if (why->code)
 		row->advice.status = WSS_ADVICE_FAILED;
 	if (counts)
@@ -151,33 +128,47 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 		wss_tally_bad(&run->tally, row->domain, why);
 	} else if (!run->options->host) {
 		wss_report_row(run->report, row);
-		recommend_notes_add(&run->notes, row, run->options->sizing.advice.risk);
+		recommend_notes_add(&run->notes, row);
 	}
 	wss_advice_free(&row->advice);
 }
 
 static void recommend_target(struct recommend *run, struct wss_target *target)
 {
-	const struct wss_target_entry none = { .entry = { .xml = NULL } };
+	const struct wss_target_entry none = {.entry = {.xml = NULL}};
 	const struct wss_target_entry *found = target->data ? target->data : &none;
-	struct recommend_row row = { .domain = target->name, .uuid = target->uuid };
+	struct recommend_row row = {.domain = target->name, .uuid = target->uuid};
 
 	if (found->entry.uuid[0]) {
 		row.domain = found->entry.name;
 		row.uuid = found->entry.uuid;
 		row.active = found->entry.active;
-		row.origin = &found->entry.origin;
 		row.size = found->size;
+		row.reports_free = found->config && found->config->balloon_reporting;
 	}
 	recommend_domain(run, &row, found, run->targets.all && row.active, &target->error);
 }
 
-/* Returns the share of the hours of a week in which the guests may need more than the host has. */
-static double host_risk(const struct recommend_options *options)
+/* Returns who may have a guest report its statistics, a clause; NULL: libvirt. */
+static const char *statistics_by(const struct wss_hypervisor *hypervisor)
 {
-	double risk = options->sizing.advice.risk;
+	const struct wss_inventory_ops *inventory =
+		wss_inventory_find(wss_hypervisor_uri(hypervisor));
 
-	return risk > 0 ? risk : 1 - options->probability;
+	if (wss_hypervisor_conn(hypervisor))
+		return NULL;
+	return inventory && inventory->statistics_by ? inventory->statistics_by
+						     : "only libvirt can ask for them";
+}
+
+/* The scheme of an inventory's URI. */
+static void inventory_name(const struct wss_hypervisor *hypervisor, char ret_name[16])
+{
+	const char *uri = wss_hypervisor_uri(hypervisor);
+
+	if (wss_hypervisor_conn(hypervisor))
+		uri = "libvirt";
+	snprintf(ret_name, 16, "%.*s", (int)strcspn(uri, ":"), uri);
 }
 
 /* Reads the metadata from libvirt, then the history. Workers ask libvirt, which may hang. */
@@ -188,31 +179,40 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 
 	if (wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, err) < 0 ||
 	    ((all || run->options->plot) &&
-	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) < 0) ||
+	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) <
+		     0) ||
 	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE,
 				     WSS_ENTRY_CONFIG | WSS_ENTRY_SIZES, err) < 0)
 		return -1;
 	if (run->options->host &&
 	    wss_host_room_init(&run->room, run->facts.memory_bytes, run->options->reserve_bytes,
-			       host_risk(run->options), err) < 0)
+			       1 - run->options->probability, err) < 0)
 		return -1;
-	if (all &&
-	    wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0)
+	if (all && wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0)
 		return -1;
-	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
+	run->notes.statistics_by = statistics_by(targets->hypervisor);
+	/* The table of --host begins with a rank. */
+	for (size_t i = 0; i < targets->n && !run->options->host; i++) {
+		const struct wss_target_entry *found = targets->list[i]->data;
+
+		wss_report_set_first_width(run->report,
+					   wss_name_width(0, found && found->entry.uuid[0]
+								     ? found->entry.name
+								     : targets->list[i]->name));
+	}
 	for (size_t i = 0; i < targets->n; i++)
 		recommend_target(run, targets->list[i]);
 	if (!all)
 		return 0;
 	if (run->options->host) {
-		if (wss_host_room_finish(&run->room, err) < 0)
-			return -1;
+		wss_host_room_finish(&run->room);
 		recommend_room_report(&run->room, run->report);
 		return 0;
 	}
 	if (wss_host_sum_finish(&run->host, run->options->probability, run->facts.memory_bytes,
 				err) < 0)
 		return -1;
+	inventory_name(targets->hypervisor, run->host.inventory);
 	wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
 	return 0;
 }
@@ -221,9 +221,9 @@ static void curves_draw(FILE *f, const void *opaque)
 {
 	const struct recommend *run = opaque;
 	const struct wss_advice_options *advice = &run->options->sizing.advice;
-	const struct wss_missrate_question question = { .fault_ns = advice->fault_ns,
-							.target = advice->target_loss,
-							.what_if_bytes = advice->what_if_bytes };
+	const struct wss_missrate_question question = {.fault_ns = advice->fault_ns,
+						       .target = advice->target_loss,
+						       .what_if_bytes = advice->what_if_bytes};
 
 	wss_missrate_plot(f, run->facts.name, run->curves, run->n_curves, &question);
 }
@@ -248,7 +248,6 @@ static void clean_up(struct recommend *run)
 		free((char *)run->curves[i].method);
 	}
 	free(run->curves);
-	recommend_prior_free(run->prior);
 	free(run->facts.name);
 	wss_host_sum_free(&run->host);
 	wss_host_room_free(&run->room);
@@ -260,7 +259,7 @@ static void clean_up(struct recommend *run)
 static int recommend_print(struct wss_cli *cli, const struct recommend_options *options)
 {
 	const struct wss_advice_options *advice = &options->sizing.advice;
-	struct recommend run = { .cli = cli, .options = options, .notes.named = cli->n_domains > 0 };
+	struct recommend run = {.cli = cli, .options = options, .notes.named = cli->n_domains > 0};
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	int r;
 
@@ -268,7 +267,7 @@ static int recommend_print(struct wss_cli *cli, const struct recommend_options *
 	if (wss_plot_check(options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
 			    advice->what_if_bytes.known ? &recommend_what_if_layout
-								      : recommend_layout_of(options),
+							: recommend_layout_of(options),
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend_guests(&run, &err);
@@ -295,7 +294,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
 		code = wss_cli_error(&err);
-	else if (options.backtest.backtest || options.backtest.sweep)
+	else if (options.backtest.backtest)
 		code = recommend_backtest_run(cli, &options);
 	else
 		code = recommend_print(cli, &options);
@@ -312,7 +311,8 @@ const struct wss_command wss_cmd_recommend = {
 	.name = "recommend",
 	.summary = "recommend memory sizes from the history",
 	.help = wss_help_recommend,
-	.syntax = &recommend_syntax,
+	.long_options = recommend_long_options,
+	.take = recommend_take,
 	.values = values,
 	.layouts = recommend_layouts,
 	.takes = WSS_WORDS_DOMAINS,

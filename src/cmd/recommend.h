@@ -1,49 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Rows of recommend, and the notes to its table. */
-#ifndef WSS_CMD_RECOMMEND_H
-#define WSS_CMD_RECOMMEND_H
+/*
+ * recommend: its options, the rows and the notes of its table, its backtest, which judges recommendations by what guests
+ * needed later, and its host, which says what still fits there and which guests to shrink first.
+ */
+#pragma once
 
 #include "cmd/cmd.h"
-#include "service/config-advice.h"
-#include "service/advice-text.h"
-#include "service/host-sum.h"
-#include "wss/prior.h"
-
-struct recommend_prior; /* the guests that priors are from */
-
-/*
- * Reads what all guests of the connection are recommended. targets: those of the command. For
- * recommend_prior_free(); NULL with the errors of wss_targets_find() and wss_advice_read().
- */
-struct recommend_prior *recommend_prior_read(const struct wss_cli *cli, const struct wss_targets *targets,
-					     struct wss_history *history, time_t since,
-					     const struct wss_advice_options *options,
-					     struct wss_error *err);
-
-/* Accepts NULL. */
-void recommend_prior_free(struct recommend_prior *prior);
+#include "cmd/sizing-options.h"
+#include "fleet/host-room.h"
+#include "sizing/advice-text.h"
+#include "sizing/backtest.h"
+#include "sizing/config-advice.h"
+#include "sizing/host-sum.h"
 
 struct recommend_row {
 	const char *domain;
 	const char *uuid;
 	const char *error;
 	bool active;
+	bool reports_free;	   /* its balloon reports free pages to the host */
 	struct wss_conn_size size; /* as libvirt says */
 	struct wss_policy policy;
 	struct wss_advice advice;
-	const struct wss_origin *origin; /* NULL: unknown */
-	bool wants_prior; /* it is too early to size it by its own history */
-	struct wss_prior prior;
-	struct wss_prior_size prior_size;
 	bool has_findings; /* its configuration was read */
-	char blocked[WSS_CONFIG_BLOCKS_MAX]; /* what keeps its memory on the host; "": nothing that is known */
+	/* What keeps its memory on the host; "": nothing that is known. */
+	char blocked[WSS_CONFIG_BLOCKS_MAX];
 	size_t n_findings;
 	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
 };
-
-/* Finds the prior of a guest whose origin is known, and its size by that. WSS_ERR_NO_MEMORY. */
-int recommend_prior_find(const struct recommend_prior *prior, struct recommend_row *row,
-			 struct wss_error *err);
 
 /*
  * Notes to the table: which windows the sizes are based on, what was left out, and the next
@@ -64,29 +48,109 @@ struct recommend_notes {
 	/* The next step for the guest that would free the most memory. */
 	char step[WSS_ADVICE_TEXT_MAX + 300];
 	uint64_t step_bytes;
-	size_t n_freeing;     /* number of guests that would free memory */
-	uint64_t freed_bytes; /* memory that they would free together */
-	size_t n_improvable;  /* guests whose configuration could return more */
-	bool named;	      /* the guests were named, so that each may be explained at length */
+	size_t n_freeing;	       /* number of guests that would free memory */
+	uint64_t freed_bytes;	       /* memory that they would free together */
+	struct recommend_kind no_size; /* guests of which only the need is known */
+	size_t n_no_balloon;	       /* those of them that have no balloon which could tell */
+	size_t n_silent;	       /* those whose balloon is asked, and does not tell */
+	size_t n_improvable;	       /* guests whose configuration could return more */
+	/* Who may have a guest report statistics, a clause; NULL: libvirt, by virsh. */
+	const char *statistics_by;
+	bool named; /* the guests were named, so that each may be explained at length */
 };
 
 /* risk: that of the options. */
-void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk);
+void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row);
 
 /* Prints the notes; the next step only on a terminal. */
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal);
 
-/* A share, 1 = 100 %. */
-struct wss_value recommend_value_share(double share);
-
-/*
- * For a table, whose single column shows either the percentile or that the figure is the peak.
- */
+/* For a table, whose single column shows either the percentile or that the figure is the peak. */
 struct wss_value recommend_value_share_or_peak(double share, bool from_peak);
 
 extern const struct wss_report_layout recommend_layout;
-extern const struct wss_report_layout recommend_what_if_layout; /* the same, of another table */
-extern const struct wss_report_layout recommend_host_layout;	/* rows are struct wss_host_sum */
+extern const struct wss_report_layout recommend_what_if_layout;	  /* the same, of another table */
+extern const struct wss_report_layout recommend_host_layout;	  /* rows are struct wss_host_sum */
 extern const struct wss_report_layout *const recommend_layouts[]; /* to be listed */
 
-#endif
+/* --- the backtest --- */
+
+struct recommend_backtest_options {
+	bool backtest;
+	bool given; /* an option that only it has */
+	uint64_t train_ns, test_ns;
+};
+
+#define RECOMMEND_BACKTEST_OPTIONS_INIT                                     \
+	{                                                                   \
+		.train_ns = WSS_ADVICE_SPAN_MAX_NS, /* all that there is */ \
+			.test_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,      \
+	}
+
+/* Sums over judged hours. */
+struct recommend_backtest_loss {
+	uint64_t hours; /* with a prediction */
+	double share_sum;
+	bool bound; /* some of them are upper bounds */
+};
+
+/* A row: the figures of one size over one guest, or over all of them. */
+struct recommend_backtest_row {
+	const char *domain, *uuid; /* NULL: all guests */
+	enum wss_backtest_player player;
+	const struct wss_backtest *backtest;
+	const struct recommend_backtest_loss *loss; /* NULL: of a rival */
+};
+
+extern const struct wss_report_layout recommend_backtest_layout;
+
+/* --- the options --- */
+
+struct recommend_options {
+	struct wss_sizing_options sizing;
+	double probability;
+	const char *plot;
+	bool host; /* what fits on the host, instead of each guest's size */
+	struct wss_amount reserve_bytes;
+	const char *flavours; /* a file, or NULL */
+	struct wss_rounding rounding;
+	struct recommend_backtest_options backtest;
+	bool others_given; /* options that a backtest has no use for */
+};
+
+#define RECOMMEND_OPTIONS_INIT                                                              \
+	{                                                                                   \
+		.sizing = WSS_SIZING_OPTIONS_INIT, .probability = WSS_HOST_SUM_PROBABILITY, \
+		.backtest = RECOMMEND_BACKTEST_OPTIONS_INIT,                                \
+	}
+
+const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options);
+
+/* For struct wss_command. */
+extern const struct option recommend_long_options[];
+int recommend_take(void *options, int c, const char *value, struct wss_error *err);
+
+/*
+ * Parses the command line, and reads the file of flavours. For recommend_options_free(), also on error:
+ * WSS_ERR_USAGE, WSS_ERR_FAILED, WSS_ERR_GONE, WSS_ERR_NO_MEMORY. options must not move afterwards.
+ */
+int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
+		    struct wss_error *err);
+
+void recommend_options_free(struct recommend_options *options);
+
+/*
+ * Runs the backtest, reading only the history, and with --connect the guests' policies. Returns the
+ * exit code.
+ */
+int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *options);
+
+/* --- the host --- */
+
+extern const struct wss_report_layout
+	recommend_room_layout; /* rows are struct wss_host_room_guest */
+extern const struct wss_report_layout
+	recommend_room_total_layout; /* rows are struct wss_host_room */
+
+/* Prints all guests of a finished room, then the host. */
+void recommend_room_report(const struct wss_host_room *room, struct wss_report *report);

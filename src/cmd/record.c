@@ -6,13 +6,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/stop.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
-#include "out/progress.h"
-#include "rec/codec.h"
-#include "service/recording.h"
+#include "recording/codec.h"
+#include "recording/recording.h"
+#include "show/progress.h"
 
 #define INTERVAL_MAX_NS (3600 * WSS_NS_PER_S)
 #define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
@@ -56,7 +57,8 @@ static int record_parse_granularity(const char *text, struct record_options *opt
 	if (!fine && strcmp(text, "native") != 0)
 		return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not 4k or native",
 				     text);
-	options->record.window.track.granularity = fine ? WSS_GRANULARITY_4K : WSS_GRANULARITY_NATIVE;
+	options->record.window.track.granularity =
+		fine ? WSS_GRANULARITY_4K : WSS_GRANULARITY_NATIVE;
 	return 0;
 }
 
@@ -70,7 +72,8 @@ static int record_option_take(void *opaque, int c, const char *value, struct wss
 		return 0;
 	case OPT_FOR:
 		options->length_given = true;
-		return wss_duration_parse(value, LENGTH_MAX_NS, "--for", &options->record.length_ns, err);
+		return wss_duration_parse(value, LENGTH_MAX_NS, "--for", &options->record.length_ns,
+					  err);
 	case OPT_UNTIL_STOPPED:
 		options->until_stopped = true;
 		return 0;
@@ -90,8 +93,8 @@ static int record_option_take(void *opaque, int c, const char *value, struct wss
 	}
 }
 
-static int record_parse(struct wss_cli *cli, int argc, char **argv,
-			struct record_options *options, struct wss_error *err)
+static int record_parse(struct wss_cli *cli, int argc, char **argv, struct record_options *options,
+			struct wss_error *err)
 {
 	struct wss_record_options *record = &options->record;
 
@@ -110,16 +113,18 @@ static int record_parse(struct wss_cli *cli, int argc, char **argv,
 	if (wss_cli_refuse_view(cli, "record", err) < 0)
 		return -1;
 	if (options->until_stopped && options->length_given)
-		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--for and --until-stopped exclude each other");
 	if (record->window.track.window_ns > record->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--window cannot be longer than --interval");
 	if (options->until_stopped)
 		record->length_ns = 0;
 	if (record->length_ns / record->interval_ns > WINDOWS_MAX)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--for: a recording has at most %u windows: take a longer --interval",
-				     WINDOWS_MAX);
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--for: a recording has at most %u windows: take a longer --interval",
+			WINDOWS_MAX);
 	return 0;
 }
 
@@ -142,19 +147,24 @@ static void say_waiting(const struct wss_error *why, void *opaque)
 
 static void say_end(const char *path, const struct wss_session_progress *progress)
 {
-	char length[16], file[16];
+	char length[16], file[16], gaps[16];
 
 	wss_duration_format(progress->length_ns, length, sizeof(length));
 	wss_size_format(progress->file_bytes, file, sizeof(file));
-	wss_log(WSS_LOG_INFO, "%s: %llu window%s in %s, %s%s", path,
-		(unsigned long long)progress->windows, wss_plural(progress->windows), length, file,
-		progress->gaps ? "; windows that are not exact are gaps" : "");
+	wss_log(WSS_LOG_INFO, "%s: %llu window%s in %s, %s", path,
+		(unsigned long long)progress->windows, wss_plural(progress->windows), length, file);
+	if (!progress->gap_ns)
+		return;
+	wss_duration_format(progress->gap_ns, gaps, sizeof(gaps));
+	wss_log(WSS_LOG_INFO, "%s: nothing was recorded for %s of that%s: %s", path, gaps,
+		progress->ends_in_gap ? ", up to the end" : "", progress->gap_why);
 }
 
+/* Returns the exit code, or -1. */
 static int record_target(struct wss_targets *targets, const struct wss_record_options *options,
 			 struct wss_error *err)
 {
-	static const struct wss_record_events events = { show_progress, say_waiting };
+	static const struct wss_record_events events = {show_progress, say_waiting};
 	struct wss_session_progress progress;
 	struct wss_progress *line;
 	int r;
@@ -168,13 +178,16 @@ static int record_target(struct wss_targets *targets, const struct wss_record_op
 	wss_progress_end(line);
 	if (progress.windows)
 		say_end(options->path, &progress);
-	return r;
+	if (r < 0)
+		return r;
+	/* Whoever stops a recording knows that it ends early. */
+	return progress.ends_in_gap && !wss_stop_requested() ? WSS_EXIT_PARTIAL : WSS_EXIT_OK;
 }
 
 static int record_command(struct wss_cli *cli, int argc, char **argv)
 {
-	struct record_options options = { .until_stopped = false };
-	struct wss_targets targets = { .n = 0 };
+	struct record_options options = {.until_stopped = false};
+	struct wss_targets targets = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
@@ -187,23 +200,22 @@ static int record_command(struct wss_cli *cli, int argc, char **argv)
 	if (r < 0 && err.code != WSS_ERR_INTERRUPTED)
 		wss_error_prefix(&err, "%s", cli->qmp ? cli->qmp : cli->domains[0]);
 	wss_targets_free(&targets);
-	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+	return r < 0 ? wss_cli_error(&err) : r;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options,
-					  record_option_take };
-
 static const struct wss_option_values values[] = {
-	{ "granularity", "4k native" },
-	{ "output-file", WSS_VALUES_FILES },
-	{ NULL, NULL },
+	{"granularity", "4k native"},
+	{"output-file", WSS_VALUES_FILES},
+	{NULL, NULL},
 };
 
 const struct wss_command wss_cmd_record = {
 	.name = "record",
 	.summary = "record which pages a guest touches, window by window",
 	.help = wss_help_record,
-	.syntax = &syntax,
+	.short_options = WSS_COMMON_SHORT "o:",
+	.long_options = long_options,
+	.take = record_option_take,
 	.takes = WSS_WORDS_DOMAINS,
 	.values = values,
 	.run = record_command,

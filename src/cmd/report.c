@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/stop.h"
 #include "base/units.h"
@@ -10,11 +11,11 @@
 #include "cmd/files.h"
 #include "cmd/plot.h"
 #include "help-text.h"
-#include "out/page.h"
-#include "out/refset-chart.h"
-#include "out/refset-columns.h"
-#include "out/refset-report.h"
-#include "wss/refset.h"
+#include "pages/refset-chart.h"
+#include "pages/refset-columns.h"
+#include "pages/refset-report.h"
+#include "pages/refset.h"
+#include "serve/page.h"
 
 /* --columns and --sort refer to the first layout. */
 static const struct wss_report_layout *const layouts[] = {
@@ -45,11 +46,9 @@ static const struct option long_options[] = {
 
 static int parse_viewport(const char *text, struct report_options *options, struct wss_error *err)
 {
-	wss_auto_free char *copy = strdup(text);
+	wss_auto_free char *copy = wss_xstrdup(text);
 	char *colon;
 
-	if (!copy)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	colon = strchr(copy, ':');
 	if (!colon)
 		return wss_error_set(err, WSS_ERR_USAGE,
@@ -101,7 +100,7 @@ static void report_draw_html(FILE *f, const void *opaque)
 static int report_write_html(const char *path, const struct wss_refset_report *report,
 			     struct wss_error *err)
 {
-	struct report_json json = { .text = NULL };
+	struct report_json json = {.text = NULL};
 	FILE *stream = open_memstream(&json.text, &json.size);
 	int r;
 
@@ -131,6 +130,7 @@ static int report_print(const struct wss_cli *cli, const struct report_options *
 		.whole = !state->cut_bytes && !state->damaged_at,
 	};
 
+	wss_files_note_degraded(file);
 	/* Files come first, so that nothing has been printed if one fails. */
 	if (options->files.plot &&
 	    wss_plot_write(options->files.plot, report_draw, &report, err) < 0)
@@ -174,7 +174,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 
 static int report_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct report_options options = { .to_ns = UINT64_MAX };
+	struct report_options options = {.to_ns = UINT64_MAX};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recfile *file = NULL;
 	int r;
@@ -196,8 +196,6 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, report_option_take };
-
 static const struct wss_option_values values[] = {
 	{"html", WSS_VALUES_FILES},
 	{NULL, NULL},
@@ -207,7 +205,8 @@ const struct wss_command wss_cmd_report = {
 	.name = "report",
 	.summary = "summarize a recording: peak, phases, regions, marks",
 	.help = wss_help_report,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = report_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_FILES,
 	.values = values,

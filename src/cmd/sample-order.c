@@ -62,7 +62,7 @@ void wss_sample_order_give(struct wss_sample_order *order, struct wss_sample_pla
 	place->ended = place->ended || last;
 	if (copy) {
 		wss_sample_copy(copy, sample);
-		place->held[place->n_held++] = (struct wss_held_sample){ copy, last };
+		place->held[place->n_held++] = (struct wss_held_sample){copy, last};
 	} else {
 		while (place->n_held)
 			place_print(order, place);

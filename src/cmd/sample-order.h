@@ -7,13 +7,12 @@
  * guest holds nothing back without bound, its place in a round is passed over when another guest has more than
  * WSS_SAMPLES_HELD_MAX samples waiting; its next sample then belongs to the round of the others.
  */
-#ifndef WSS_CMD_SAMPLE_ORDER_H
-#define WSS_CMD_SAMPLE_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "wss/sample.h"
+#include "measure/sample.h"
 
 #define WSS_SAMPLES_HELD_MAX 2
 
@@ -27,7 +26,8 @@ struct wss_sample_place {
 	size_t given; /* the round of its next sample */
 	bool ended;   /* no other one follows */
 	size_t n_held;
-	struct wss_held_sample held[WSS_SAMPLES_HELD_MAX + 1]; /* given, not printed yet; the oldest first */
+	/* Given, not printed yet; the oldest first. */
+	struct wss_held_sample held[WSS_SAMPLES_HELD_MAX + 1];
 };
 
 struct wss_sample_order {
@@ -47,5 +47,3 @@ void wss_sample_order_end(struct wss_sample_order *order, struct wss_sample_plac
 
 /* Prints all samples that are still held, as if every guest had ended. */
 void wss_sample_order_flush(struct wss_sample_order *order);
-
-#endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,12 +16,13 @@
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
-#include "out/progress.h"
-#include "out/sample-report.h"
-#include "service/advice-text.h"
-#include "service/round.h"
-#include "store/lock.h"
-#include "wss/profile.h"
+#include "history/lock.h"
+#include "history/sample-report.h"
+#include "measure/profile.h"
+#include "measure/round.h"
+#include "show/progress.h"
+#include "sizing/advice-text.h"
+#include "sizing/publish-profile.h"
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)
 #define REPORT_DEFAULT_NS WSS_NS_PER_S
@@ -65,9 +68,15 @@ static int sample_option_take(void *opaque, int c, const char *value, struct wss
 {
 	struct sample_options *options = opaque;
 	struct wss_measure_options *measure = &options->round.measure;
-	int taken = wss_window_option(&options->round, &options->deadline_ns, c, value, err);
 	uint64_t number;
+	int taken;
 
+	if (c == WSS_OPT_METHOD) {
+		measure->methods = strcmp(value, "all") ? NULL : wss_trackers;
+		if (measure->methods)
+			return 0;
+	}
+	taken = wss_window_option(&options->round, &options->deadline_ns, c, value, err);
 	if (!taken)
 		taken = wss_store_option(&options->history, c, value, err);
 	options->granularity_given = options->granularity_given || c == WSS_OPT_GRANULARITY;
@@ -83,8 +92,8 @@ static int sample_option_take(void *opaque, int c, const char *value, struct wss
 		measure->count = (unsigned)number;
 		return 0;
 	case OPT_INTERVAL:
-		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval",
-					  &measure->interval_ns, err);
+		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval", &measure->interval_ns,
+					  err);
 	case OPT_CUMULATIVE:
 		measure->cumulative = true;
 		return 0;
@@ -104,23 +113,29 @@ static const struct wss_report_layout *layout_of(const struct sample_options *op
 {
 	const struct wss_measure_options *measure = &options->round.measure;
 
-	return wss_sample_layout(measure->both, measure->count > 1 || measure->cumulative);
+	return wss_sample_layout(measure->both,
+				 measure->count > 1 || measure->cumulative || measure->methods);
 }
 
 static int check_series(struct wss_measure_options *measure, struct wss_error *err)
 {
 	if (measure->cumulative && measure->count > 1)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--count and --cumulative exclude each other: --cumulative takes a single window");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--count and --cumulative exclude each other: --cumulative takes a single window");
 	if (!measure->interval_ns)
-		measure->interval_ns = measure->cumulative ? REPORT_DEFAULT_NS
-							   : measure->window.track.window_ns;
+		measure->interval_ns =
+			measure->cumulative ? REPORT_DEFAULT_NS : measure->window.track.window_ns;
 	if (!measure->cumulative && measure->interval_ns < measure->window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--interval must not be shorter than --window");
 	if (measure->both && measure->cumulative)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--granularity both takes two windows, --cumulative only one");
+	if (measure->methods && (measure->both || measure->cumulative))
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--method all takes whole windows of one granularity: not with --granularity both or --cumulative");
 	return 0;
 }
 
@@ -130,19 +145,26 @@ static int check_store(const struct wss_cli *cli, const struct sample_options *o
 	const struct wss_measure_options *measure = &options->round.measure;
 
 	if (measure->both && options->store)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--store keeps samples of one granularity: not with --granularity both");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--store keeps samples of one granularity: not with --granularity both");
+	if (measure->methods && (options->store || options->publish))
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--store and --publish keep samples of one method: not with --method all");
 	if (options->round.persistent && !options->publish)
 		return wss_error_set(err, WSS_ERR_USAGE, "--persistent needs --publish");
-	if ((options->publish || options->store) && cli->qmp)
+	if (options->publish && cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s needs libvirt: it cannot go with --qmp",
-				     options->publish ? "--publish" : "--store");
+				     "--publish needs libvirt: it cannot go with --qmp");
+	if (options->store && cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE, WSS_CLI_QMP_NO_HISTORY);
 	if (!options->store && options->history.given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--history and --keep need --store");
 	if (options->store && measure->cumulative)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--store keeps samples of whole windows: not with --cumulative");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--store keeps samples of whole windows: not with --cumulative");
 	return 0;
 }
 
@@ -161,8 +183,8 @@ static void choose_for_store(struct sample_options *options)
 		window->track.granularity = WSS_GRANULARITY_AUTO;
 }
 
-static int sample_parse(struct wss_cli *cli, int argc, char **argv,
-			struct sample_options *options, struct wss_error *err)
+static int sample_parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
+			struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, layout_of(options), err) < 0)
@@ -251,7 +273,7 @@ static bool sample_on_opened(struct wss_target *target, void *opaque)
 	return is_due(run, target);
 }
 
-static void on_left_out(struct wss_target *target, void *opaque)
+static void sample_on_left_out(struct wss_target *target, void *opaque)
 {
 	struct sample_run *run = opaque;
 
@@ -260,14 +282,14 @@ static void on_left_out(struct wss_target *target, void *opaque)
 }
 
 /*
- * Prints the notes on an inexact sample, because a table has no room for them. The man page
+ * Prints the notes on an inexact sample, or on all, because a table has no room for them. The man page
  * documents the limits of each method. CSV and JSON include the notes in the record.
  */
-static void sample_print_notes(const struct wss_sample *sample)
+static void sample_print_notes(const struct wss_sample *sample, bool all)
 {
 	/* A missing figure also has a note. */
-	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
-	    sample->memory.rss_bytes.known)
+	if (!all && sample->quality == WSS_QUALITY_OK &&
+	    sample->low_bytes.value == sample->high_bytes.value && sample->memory.rss_bytes.known)
 		return;
 	for (size_t i = 0; i < sample->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
@@ -277,6 +299,8 @@ static void sample_print(const struct wss_sample *sample, bool last, void *opaqu
 {
 	struct sample_run *run = opaque;
 
+	/* Who was named by a UUID, or an ID, has a longer name. */
+	wss_report_set_first_width(run->report, wss_name_width(0, sample->domain));
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
 		return;
@@ -286,11 +310,11 @@ static void sample_print(const struct wss_sample *sample, bool last, void *opaqu
 	fflush(stdout);
 	wss_progress_release(run->line);
 	if (run->cli->format == WSS_FORMAT_TABLE && last)
-		sample_print_notes(sample);
+		sample_print_notes(sample, run->options->round.measure.methods);
 }
 
-static void sample_on_sample(struct wss_target *target, const struct wss_sample *sample,
-			     bool last, void *opaque)
+static void sample_on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
+			     void *opaque)
 {
 	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
@@ -341,7 +365,7 @@ static void sample_on_done(struct wss_target *target, void *opaque)
 
 static const struct wss_round_events events = {
 	.opened = sample_on_opened,
-	.left_out = on_left_out,
+	.left_out = sample_on_left_out,
 	.sample = sample_on_sample,
 	.publish = sample_on_publish,
 	.trouble = sample_on_trouble,
@@ -354,10 +378,8 @@ static int join_all(struct wss_round *round, struct sample_run *run, struct wss_
 {
 	for (size_t i = 0; i < targets->n; i++) {
 		struct wss_target *target = targets->list[i];
-		struct sample_state *state = calloc(1, sizeof(*state));
+		struct sample_state *state = wss_xcalloc(1, sizeof(*state));
 
-		if (!state)
-			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		state->place = &run->order.places[i];
 		target->release_data = free;
 		target->data = state;
@@ -370,15 +392,13 @@ static int join_all(struct wss_round *round, struct sample_run *run, struct wss_
 
 static int run_round(struct sample_run *run, struct wss_targets *targets, struct wss_error *err)
 {
-	wss_auto_free struct wss_sample_place *places = calloc(targets->n + 1, sizeof(*places));
+	wss_auto_free struct wss_sample_place *places = wss_xcalloc(targets->n, sizeof(*places));
 	struct wss_round *round;
 	int r;
 
-	if (!places)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	run->total = targets->n;
-	run->order = (struct wss_sample_order){ .places = places, .n = targets->n,
-						.print = sample_print, .opaque = run };
+	run->order = (struct wss_sample_order){
+		.places = places, .n = targets->n, .print = sample_print, .opaque = run};
 	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
 		return -1;
 	r = join_all(round, run, targets, err);
@@ -392,21 +412,12 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	return r;
 }
 
-/* Explains an empty table to a user; a periodic job stays silent. */
-static void say_opted_out(const struct sample_run *run)
-{
-	if (!run->total && run->opted_out && isatty(STDERR_FILENO))
-		wss_log(WSS_LOG_INFO, "no guest was measured: %s opted out by policy",
-			run->opted_out > 1 ? "all running guests" : "the only running guest");
-}
-
 /* Suggests the next step to a user who stores samples. */
 static void say_next_step(const struct sample_run *run)
 {
 	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
-	const struct wss_advice_guest guest = { .uuid = run->last.uuid,
-						.active = true,
-						.policy = &run->last_policy };
+	const struct wss_advice_guest guest = {
+		.uuid = run->last.uuid, .active = true, .policy = &run->last_policy};
 	struct wss_error error = WSS_ERROR_INIT;
 	char text[WSS_ADVICE_TEXT_MAX];
 	struct wss_advice advice;
@@ -449,11 +460,17 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 	if (wss_report_close(run->report, &out_err) < 0)
 		return wss_cli_error(&out_err);
 	if (r < 0 && err.code == WSS_ERR_INTERRUPTED && run->history)
-		wss_error_set(&err, err.code, "interrupted: stored %zu sample%s",
-			      run->stored, wss_plural(run->stored));
+		wss_error_set(&err, err.code, "interrupted: stored %zu sample%s", run->stored,
+			      wss_plural(run->stored));
 	if (r < 0)
 		return wss_cli_error(&err);
-	say_opted_out(run);
+	/* A path that was mistyped begins a second history, of which nobody else knows. */
+	if (run->stored && run->options->history.path && wss_history_is_new(run->history))
+		wss_log(WSS_LOG_INFO, "began a new history: %s", run->options->history.path);
+	/* A periodic job stays silent. */
+	if (!run->total && run->opted_out && isatty(STDERR_FILENO))
+		wss_log(WSS_LOG_INFO, "no guest was measured: %s opted out by policy",
+			run->opted_out > 1 ? "all running guests" : "the only running guest");
 	say_next_step(run);
 	return wss_tally_exit_code(&run->tally, run->total);
 }
@@ -461,21 +478,39 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 /* Opened before anything is measured, so that an unwritable history wastes no window. */
 static int open_history(struct sample_run *run, int *ret_lock, struct wss_error *err)
 {
-	wss_auto_free char *path = wss_store_path(&run->options->history);
+	wss_auto_free char *path = wss_xchecked(wss_store_path(&run->options->history));
 
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (wss_history_open(path, &run->history, err) < 0)
 		return -1;
-	return run->cli->n_domains ? 0 : wss_history_lock_round(run->history, ret_lock, err);
+	if (run->cli->n_domains || wss_history_lock_round(run->history, ret_lock, err) == 0)
+		return 0;
+	if (err->code == WSS_ERR_BUSY)
+		wss_error_set(err, err->code, "%s, or omit --store", err->text);
+	return -1;
+}
+
+/* Where there is no place for profiles, samples that are stored are worth a round. */
+static int check_publish(struct sample_options *options, const struct wss_hypervisor *hypervisor,
+			 struct wss_error *err)
+{
+	const char *uri = wss_hypervisor_uri(hypervisor);
+
+	if (!options->publish || wss_hypervisor_has_inventory(hypervisor))
+		return 0;
+	if (!options->store)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "--publish needs libvirt: %s has no place for profiles", uri);
+	wss_log(WSS_LOG_INFO, "nothing is published: %s has no place for profiles", uri);
+	options->publish = false;
+	return 0;
 }
 
 static int sample_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT,
-					  .deadline_ns = WSS_TARGET_DEADLINE_NS };
-	struct sample_run run = { .cli = cli, .options = &options };
-	struct wss_targets targets = { .n = 0 };
+	struct sample_options options = {.history = WSS_STORE_OPTIONS_INIT,
+					 .deadline_ns = WSS_TARGET_DEADLINE_NS};
+	struct sample_run run = {.cli = cli, .options = &options};
+	struct wss_targets targets = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	wss_auto_close_locked int lock = -1;
 	int code;
@@ -488,7 +523,8 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	options.round.publish_when = options.store ? WSS_PUBLISH_WHEN_DUE : WSS_PUBLISH_NOW;
 	if (wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
 		return wss_cli_error(&err);
-	if (options.store && open_history(&run, &lock, &err) < 0)
+	if (check_publish(&options, targets.hypervisor, &err) < 0 ||
+	    (options.store && open_history(&run, &lock, &err) < 0))
 		code = wss_cli_error(&err);
 	else
 		code = sample_targets(&run, &targets);
@@ -497,15 +533,14 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
-
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, sample_option_take};
+static const struct wss_report_layout *const layouts[] = {&wss_sample_all_layout, NULL};
 
 const struct wss_command wss_cmd_sample = {
 	.name = "sample",
 	.summary = "measure the working set of guests",
 	.help = wss_help_sample,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = sample_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.run = sample_run,

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cmd/serve-setting.h"
 #include "cmd/window-options.h"
-#include "serve/config-file.h"
+#include "base/config-file.h"
 
 #define WINDOW_MAX_NS (3600 * WSS_NS_PER_S)
 #define PERIOD_MAX_NS (24 * 3600 * WSS_NS_PER_S)
@@ -29,43 +29,45 @@ struct wss_serve_string {
 #define NOT_FIXED false
 
 /* X(ID, SECTION, NAME, TYPE, MEMBER of struct wss_serve_config, MAXIMUM, FIXED or not) */
-#define SERVE_SETTINGS(X)                                                                     \
-	X(WINDOW, "measure", "window", duration, serve.watch.measure.window.track.window_ns,  \
-	  WINDOW_MAX_NS, NOT_FIXED)                                                           \
-	X(PERIOD, "measure", "period", duration, serve.watch.period_ns, PERIOD_MAX_NS,        \
-	  NOT_FIXED)                                                                          \
-	X(BUDGET, "measure", "budget", share, serve.watch.budget.guest_share, 0, NOT_FIXED)   \
-	X(MAX_STALL, "measure", "max-stall", duration, serve.watch.budget.stall_ns,           \
-	  WSS_MAX_STALL_MAX_NS, NOT_FIXED)                                                    \
-	X(BOOT, "measure", "boot", duration, serve.watch.boot_ns, PERIOD_MAX_NS, NOT_FIXED)   \
-	X(MAX_PRESSURE, "measure", "max-pressure", share_or_0, serve.watch.pressure_share, 0, \
-	  NOT_FIXED)                                                                          \
-	X(METHOD, "measure", "method", method, method, 0, NOT_FIXED)                          \
-	X(GRANULARITY, "measure", "granularity", granularity, granularity, 0, NOT_FIXED)      \
-	X(CONTINUOUS, "measure", "continuous", flag, serve.watch.continuous, 0, NOT_FIXED)    \
-	X(HOLD_FILE, "measure", "hold-file", text, serve.hold_file, 0, NOT_FIXED)             \
-	X(TEXTFILE, "metrics", "textfile", file, serve.textfile, 0, NOT_FIXED)                \
-	X(METRICS, "metrics", "metrics", metrics, metrics, 0, NOT_FIXED)                      \
-	X(LISTEN, "http", "listen", listen, serve.http, 0, FIXED)                             \
-	X(HTTP_USER, "http", "http-user", text, serve.http.user, 0, FIXED)                    \
-	X(HISTORY, "history", "history", file, history, 0, FIXED)                             \
-	X(KEEP, "history", "keep", keep, serve.limits, 0, NOT_FIXED)                          \
-	X(KEEP_SIZE, "history", "keep-size", keep_size, serve.limits, 0, NOT_FIXED)           \
-	X(NO_STORE, "history", "no-store", flag, no_store, 0, FIXED)                          \
-	X(NO_PUBLISH, "libvirt", "no-publish", flag, serve.no_publish, 0, NOT_FIXED)
+#define SERVE_SETTINGS(X)                                                                         \
+	X(WINDOW, "measure", "window", duration, serve.watch.measure.window.track.window_ns,      \
+	  WINDOW_MAX_NS, NOT_FIXED)                                                               \
+	X(PERIOD, "measure", "period", duration, serve.watch.period_ns, PERIOD_MAX_NS, NOT_FIXED) \
+	X(BUDGET, "measure", "budget", share, serve.watch.budget.guest_share, 0, NOT_FIXED)       \
+	X(MAX_STALL, "measure", "max-stall", duration, serve.watch.budget.stall_ns,               \
+	  WSS_MAX_STALL_MAX_NS, NOT_FIXED)                                                        \
+	X(BOOT, "measure", "boot", duration, serve.watch.boot_ns, PERIOD_MAX_NS, NOT_FIXED)       \
+	X(MAX_PRESSURE, "measure", "max-pressure", share_or_0, serve.watch.pressure_share, 0,     \
+	  NOT_FIXED)                                                                              \
+	X(METHOD, "measure", "method", method, method, 0, NOT_FIXED)                              \
+	X(GRANULARITY, "measure", "granularity", granularity, granularity, 0, NOT_FIXED)          \
+	X(CONTINUOUS, "measure", "continuous", flag, serve.watch.continuous, 0, NOT_FIXED)        \
+	X(AGES_MEMORY, "measure", "ages-memory", size, serve.watch.ages_bytes, 0, NOT_FIXED)      \
+	X(HOLD_FILE, "measure", "hold-file", text, serve.hold_file, 0, NOT_FIXED)                 \
+	X(TEXTFILE, "metrics", "textfile", file, serve.textfile, 0, NOT_FIXED)                    \
+	X(METRICS, "metrics", "metrics", metrics, metrics, 0, NOT_FIXED)                          \
+	X(LISTEN, "http", "listen", listen, serve.http, 0, FIXED)                                 \
+	X(HTTP_USER, "http", "http-user", text, serve.http.user, 0, FIXED)                        \
+	X(HISTORY, "history", "history", file, history, 0, FIXED)                                 \
+	X(KEEP, "history", "keep", keep, serve.limits, 0, NOT_FIXED)                              \
+	X(KEEP_SIZE, "history", "keep-size", size, serve.limits.max_bytes, 0, NOT_FIXED)          \
+	X(NO_STORE, "history", "no-store", flag, no_store, 0, FIXED)                              \
+	X(NO_PUBLISH, "libvirt", "no-publish", flag, serve.no_publish, 0, NOT_FIXED)              \
+	X(BALLOON_STATISTICS, "libvirt", "balloon-statistics", flag,                              \
+	  serve.watch.balloon_statistics, 0, NOT_FIXED)
 
 /* Settings whose options all commands have. */
-#define COMMON_SETTINGS(X)                                                                    \
-	X(CONNECT, "libvirt", "connect", text, uri, 0, FIXED)                                 \
-	X(ALLOW_MONITOR, "libvirt", "allow-monitor", flag, allow_monitor, 0, FIXED)           \
+#define COMMON_SETTINGS(X)                                                          \
+	X(CONNECT, "libvirt", "connect", text, uri, 0, FIXED)                       \
+	X(ALLOW_MONITOR, "libvirt", "allow-monitor", flag, allow_monitor, 0, FIXED) \
 	X(DEBUG, "log", "debug", flag, debug, 0, NOT_FIXED)
 
-#define SETTING_ENTRY(id, section_, name_, kind, member, max_, fixed)                         \
-	{.section = section_,                                                                 \
-	 .name = name_,                                                                       \
-	 .type = &wss_serve_type_##kind,                                                                \
-	 .offset = offsetof(struct wss_serve_config, member),                                 \
-	 .max = max_,                                                                         \
+#define SETTING_ENTRY(id, section_, name_, kind, member, max_, fixed) \
+	{.section = section_,                                         \
+	 .name = name_,                                               \
+	 .type = &wss_serve_type_##kind,                              \
+	 .offset = offsetof(struct wss_serve_config, member),         \
+	 .max = max_,                                                 \
 	 .is_fixed = fixed},
 static const struct wss_serve_setting settings[] = {SERVE_SETTINGS(SETTING_ENTRY)
 							    COMMON_SETTINGS(SETTING_ENTRY)};
@@ -87,7 +89,7 @@ enum { OPT_NONE, SERVE_SETTINGS(SETTING_OPTION) OPT_CONFIG = 900, OPT_CHECK_CONF
 #define ARGUMENT_metrics required_argument
 #define ARGUMENT_listen required_argument
 #define ARGUMENT_keep required_argument
-#define ARGUMENT_keep_size required_argument
+#define ARGUMENT_size required_argument
 #define SETTING_LONG(id, section, name, type, ...) {name, ARGUMENT_##type, NULL, OPT_##id},
 
 const struct option wss_serve_long_options[] = {
@@ -186,8 +188,7 @@ static const struct wss_serve_setting *setting_nearest(const char *key)
 
 	for (size_t i = 0; i < N_SETTINGS; i++)
 		wss_nearest_offer(&nearest, settings[i].name);
-	return wss_nearest_word(&nearest) ? setting_find(NULL, wss_nearest_word(&nearest))
-					  : NULL;
+	return wss_nearest_word(&nearest) ? setting_find(NULL, wss_nearest_word(&nearest)) : NULL;
 }
 
 static int entry_refuse(const struct wss_config_entry *entry, const char *what,
@@ -196,16 +197,15 @@ static int entry_refuse(const struct wss_config_entry *entry, const char *what,
 	const struct wss_serve_setting *setting = setting_find(NULL, entry->key);
 
 	if (setting)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s: this key belongs in section [%s]", what,
-				     setting->section);
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: this key belongs in section [%s]",
+				     what, setting->section);
 	setting = setting_nearest(entry->key);
 	if (setting)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s: unknown key: did you mean '%s' in section [%s]?",
-				     what, setting->name, setting->section);
-	return wss_error_set(err, WSS_ERR_USAGE,
-			     "%s: unknown key (serve --check-config lists all)", what);
+				     "%s: unknown key: did you mean '%s' in section [%s]?", what,
+				     setting->name, setting->section);
+	return wss_error_set(err, WSS_ERR_USAGE, "%s: unknown key (serve --check-config lists all)",
+			     what);
 }
 
 static int entry_set(struct wss_serve_config *config, const struct wss_config_entry *entry,
@@ -257,8 +257,8 @@ static void config_init(struct wss_serve_config *config)
 	config->serve.watch.measure.window.track.granularity = WSS_GRANULARITY_AUTO;
 }
 
-static int config_apply_typed(struct wss_serve_config *config,
-			      const struct wss_serve_typed *typed, struct wss_error *err)
+static int config_apply_typed(struct wss_serve_config *config, const struct wss_serve_typed *typed,
+			      struct wss_error *err)
 {
 	if (typed_has(typed, OPT_NO_STORE) &&
 	    (typed_has(typed, OPT_HISTORY) || typed_has(typed, OPT_KEEP) ||
@@ -270,8 +270,8 @@ static int config_apply_typed(struct wss_serve_config *config,
 	if (typed_has(typed, OPT_HISTORY))
 		config->no_store = false;
 	for (size_t i = 0; i < typed->n; i++)
-		if (setting_set_typed(typed->words[i].setting, config, typed->words[i].value,
-				      err) < 0)
+		if (setting_set_typed(typed->words[i].setting, config, typed->words[i].value, err) <
+		    0)
 			return -1;
 	if (typed->uri)
 		config->uri = typed->uri;
@@ -283,20 +283,26 @@ static int config_apply_typed(struct wss_serve_config *config,
 static int config_check(const struct wss_serve_config *config, struct wss_error *err)
 {
 	const struct wss_watch_options *watch = &config->serve.watch;
+	uint64_t window_ns = watch->measure.window.track.window_ns;
+	char period[32], window[32];
 
-	if (watch->measure.window.track.window_ns > watch->period_ns)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--period must not be shorter than --window");
+	if (window_ns > watch->period_ns) {
+		wss_duration_format_typed(watch->period_ns, period, sizeof(period));
+		wss_duration_format_typed(window_ns, window, sizeof(window));
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"a period of %s ([measure] period, --period) is shorter than a window of %s ([measure] window, --window)",
+			period, window);
+	}
 	if (watch->continuous && watch->measure.window.track.granularity == WSS_GRANULARITY_4K)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--continuous excludes --granularity 4k: QEMU's dirty log lasts 60 s at most");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--continuous excludes --granularity 4k: QEMU's dirty log lasts 60 s at most");
 	return 0;
 }
 
-int wss_serve_config_load(const struct wss_serve_typed *typed,
-			  struct wss_serve_config *ret_config,
-			  void (*fault)(const struct wss_error *error, void *opaque),
-			  void *opaque)
+int wss_serve_config_load(const struct wss_serve_typed *typed, struct wss_serve_config *ret_config,
+			  void (*fault)(const struct wss_error *error, void *opaque), void *opaque)
 {
 	static const struct wss_config_events events = {on_entry, loading_fault};
 	struct loading loading = {.config = ret_config, .fault = fault, .opaque = opaque};

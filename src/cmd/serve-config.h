@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The configuration of serve: its options on the command line, and the same settings in files
- * (serve/config-file.h), by one table. An option "--NAME" is the key NAME of a section.
+ * (base/config-file.h), by one table. An option "--NAME" is the key NAME of a section.
  * Defaults come first, then the files, then the command line, and each replaces what came
  * before.
  */
-#ifndef WSS_CMD_SERVE_CONFIG_H
-#define WSS_CMD_SERVE_CONFIG_H
+#pragma once
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -33,7 +32,7 @@ struct wss_serve_typed {
 	bool allow_monitor, debug;
 };
 
-/* Takes an option of getopt_long(); opaque is a struct wss_serve_typed. For struct wss_syntax.
+/* Takes an option of getopt_long(); opaque is a struct wss_serve_typed. For struct wss_command.
  */
 int wss_serve_typed_option(void *opaque, int c, const char *value, struct wss_error *err);
 
@@ -44,12 +43,12 @@ struct wss_serve_config {
 	const char *uri; /* NULL: libvirt's default */
 	bool allow_monitor, debug;
 	const char *method, *granularity, *metrics; /* as written */
-	struct wss_serve_string *strings; /* of files; owned */
+	struct wss_serve_string *strings;	    /* of files; owned */
 };
 
-#define WSS_SERVE_CONFIG_INIT                                                                 \
-	{                                                                                     \
-		.strings = NULL                                                               \
+#define WSS_SERVE_CONFIG_INIT   \
+	{                       \
+		.strings = NULL \
 	}
 
 /*
@@ -57,10 +56,8 @@ struct wss_serve_config {
  * returns -1 if there is any: WSS_ERR_USAGE for a wrong value, and the errors of
  * wss_config_read(). Release the configuration with wss_serve_config_release() in either case.
  */
-int wss_serve_config_load(const struct wss_serve_typed *typed,
-			  struct wss_serve_config *ret_config,
-			  void (*fault)(const struct wss_error *error, void *opaque),
-			  void *opaque);
+int wss_serve_config_load(const struct wss_serve_typed *typed, struct wss_serve_config *ret_config,
+			  void (*fault)(const struct wss_error *error, void *opaque), void *opaque);
 
 /* Prints all settings with their values, as a configuration file; those that are not set as
  * comments. */
@@ -72,5 +69,3 @@ void wss_serve_config_compare(const struct wss_serve_config *running,
 			      void (*changed)(const char *section, const char *key));
 
 void wss_serve_config_release(struct wss_serve_config *config);
-
-#endif

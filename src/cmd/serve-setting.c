@@ -11,8 +11,7 @@
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
 
-static void *setting_value(const struct wss_serve_setting *setting,
-			   struct wss_serve_config *config)
+static void *setting_value(const struct wss_serve_setting *setting, struct wss_serve_config *config)
 {
 	return (char *)config + setting->offset;
 }
@@ -23,12 +22,10 @@ static const void *setting_value_const(const struct wss_serve_setting *setting,
 	return (const char *)config + setting->offset;
 }
 
-static int duration_set(const struct wss_serve_setting *setting,
-			struct wss_serve_config *config, const char *value, const char *what,
-			struct wss_error *err)
+static int duration_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+			const char *value, const char *what, struct wss_error *err)
 {
-	return wss_duration_parse(value, setting->max, what, setting_value(setting, config),
-				  err);
+	return wss_duration_parse(value, setting->max, what, setting_value(setting, config), err);
 }
 
 static void duration_format(const struct wss_serve_setting *setting,
@@ -46,9 +43,8 @@ static int share_set(const struct wss_serve_setting *setting, struct wss_serve_c
 }
 
 /* 0 switches off what the share limits. */
-static int share_or_0_set(const struct wss_serve_setting *setting,
-			  struct wss_serve_config *config, const char *value, const char *what,
-			  struct wss_error *err)
+static int share_or_0_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+			  const char *value, const char *what, struct wss_error *err)
 {
 	return wss_percent_parse(value, 0, 100, what, setting_value(setting, config), err);
 }
@@ -75,7 +71,9 @@ static int text_set(const struct wss_serve_setting *setting, struct wss_serve_co
 static int file_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
 		    const char *value, const char *what, struct wss_error *err)
 {
-	return text_set(setting, config, value, what, err) < 0 ? -1 : wss_file_path_check(value, what, err);
+	return text_set(setting, config, value, what, err) < 0
+		       ? -1
+		       : wss_file_path_check(value, what, err);
 }
 
 static void text_format(const struct wss_serve_setting *setting,
@@ -89,8 +87,7 @@ static void text_format(const struct wss_serve_setting *setting,
 static int flag_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
 		    const char *value, const char *what, struct wss_error *err)
 {
-	static const char *const words[] = {"no",  "yes", "false", "true",
-					    "off", "on",  "0",	   "1"};
+	static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
 	bool *flag = setting_value(setting, config);
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -119,9 +116,8 @@ static int method_set(const struct wss_serve_setting *setting, struct wss_serve_
 	return text_set(setting, config, value, what, err);
 }
 
-static int granularity_set(const struct wss_serve_setting *setting,
-			   struct wss_serve_config *config, const char *value, const char *what,
-			   struct wss_error *err)
+static int granularity_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+			   const char *value, const char *what, struct wss_error *err)
 {
 	struct wss_track_options *track = &config->serve.watch.measure.window.track;
 
@@ -131,9 +127,8 @@ static int granularity_set(const struct wss_serve_setting *setting,
 	return text_set(setting, config, value, what, err);
 }
 
-static int metrics_set(const struct wss_serve_setting *setting,
-		       struct wss_serve_config *config, const char *value, const char *what,
-		       struct wss_error *err)
+static int metrics_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+		       const char *value, const char *what, struct wss_error *err)
 {
 	if (wss_metrics_level_parse(value, &config->serve.metrics, err) < 0)
 		return wss_error_prefix(err, "%s", what);
@@ -158,8 +153,8 @@ static int listen_set(const struct wss_serve_setting *setting, struct wss_serve_
 			return wss_error_set(err, WSS_ERR_USAGE,
 					     "%s: at most %d addresses are possible", what,
 					     WSS_HTTP_LISTENERS_MAX);
-		if (wss_http_address_parse(word, what, &http->addresses[http->n_addresses],
-					   err) < 0)
+		if (wss_http_address_parse(word, what, &http->addresses[http->n_addresses], err) <
+		    0)
 			return -1;
 		http->n_addresses++;
 	}
@@ -176,8 +171,7 @@ static void listen_format(const struct wss_serve_setting *setting,
 	*ret_text = '\0';
 	for (size_t i = 0; i < http->n_addresses && len < size; i++) {
 		wss_http_address_format(&http->addresses[i], name);
-		len += (size_t)snprintf(ret_text + len, size - len, "%s%s", i ? " " : "",
-					name);
+		len += (size_t)snprintf(ret_text + len, size - len, "%s%s", i ? " " : "", name);
 	}
 }
 
@@ -195,24 +189,21 @@ static void keep_format(const struct wss_serve_setting *setting,
 	wss_duration_format_typed(limits->days_s * WSS_NS_PER_S, ret_text, size);
 }
 
-static int keep_size_set(const struct wss_serve_setting *setting,
-			 struct wss_serve_config *config, const char *value, const char *what,
-			 struct wss_error *err)
+static int size_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
+		    const char *value, const char *what, struct wss_error *err)
 {
-	return wss_keep_size_parse(value, what, setting_value(setting, config), err);
+	return wss_size_limit_parse(value, what, setting_value(setting, config), err);
 }
 
-static void keep_size_format(const struct wss_serve_setting *setting,
-			     const struct wss_serve_config *config, char *ret_text,
-			     size_t size)
+static void size_format(const struct wss_serve_setting *setting,
+			const struct wss_serve_config *config, char *ret_text, size_t size)
 {
-	const struct wss_history_limits *limits = setting_value_const(setting, config);
+	const uint64_t *bytes = setting_value_const(setting, config);
 
-	if (limits->max_bytes % WSS_MIB)
-		snprintf(ret_text, size, "%" PRIu64 "B", limits->max_bytes);
+	if (*bytes % WSS_MIB)
+		snprintf(ret_text, size, "%" PRIu64 "B", *bytes);
 	else
-		snprintf(ret_text, size, "%" PRIu64 "MiB",
-			 (uint64_t)(limits->max_bytes / WSS_MIB));
+		snprintf(ret_text, size, "%" PRIu64 "MiB", (uint64_t)(*bytes / WSS_MIB));
 }
 
 const struct wss_serve_type wss_serve_type_duration = {false, duration_set, duration_format};
@@ -226,4 +217,4 @@ const struct wss_serve_type wss_serve_type_granularity = {false, granularity_set
 const struct wss_serve_type wss_serve_type_metrics = {false, metrics_set, text_format};
 const struct wss_serve_type wss_serve_type_listen = {false, listen_set, listen_format};
 const struct wss_serve_type wss_serve_type_keep = {false, keep_set, keep_format};
-const struct wss_serve_type wss_serve_type_keep_size = {false, keep_size_set, keep_size_format};
+const struct wss_serve_type wss_serve_type_size = {false, size_set, size_format};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The types of the settings of serve: how a value is read and printed. */
-#ifndef WSS_CMD_SERVE_SETTING_H
-#define WSS_CMD_SERVE_SETTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +51,8 @@ extern const struct wss_serve_type wss_serve_type_method, wss_serve_type_granula
 /* The value is a struct wss_http_options, to which each value adds its addresses. */
 extern const struct wss_serve_type wss_serve_type_listen;
 
-/* The value is a struct wss_history_limits, of which each reads one limit. */
-extern const struct wss_serve_type wss_serve_type_keep, wss_serve_type_keep_size;
+/* The value is a struct wss_history_limits, of which it reads the ages. */
+extern const struct wss_serve_type wss_serve_type_keep;
 
-#endif
+/* The value is a uint64_t, in bytes, 1 MiB at least. */
+extern const struct wss_serve_type wss_serve_type_size;

@@ -13,7 +13,8 @@
 #include "cmd/serve-config.h"
 #include "cmd/store-options.h"
 #include "help-text.h"
-#include "track/fault-cost.h"
+#include "measure/kvm-cost.h"
+#include "serve/start-check.h"
 
 struct serve_command {
 	struct wss_serve_typed typed;
@@ -45,15 +46,14 @@ static void serve_log_fault(const struct wss_error *error, void *opaque)
 }
 
 /* What the settings mean for the service. */
-static void serve_apply_config(const struct serve_command *command,
-			       struct wss_serve_config *config)
+static void serve_apply_config(const struct serve_command *command, struct wss_serve_config *config)
 {
 	struct wss_watch_options *watch = &config->serve.watch;
 
-	watch->hypervisor.uri = config->uri;
+	watch->hypervisor.uri = wss_cli_uri(config->uri);
 	watch->hypervisor.allow_monitor = config->allow_monitor;
 	watch->measure.window.growth = true;
-	watch->fault_ns = wss_fault_cost_ns();
+	watch->fault_ns = wss_kvm_cost()->fault_ns;
 	config->serve.history = command->history;
 	wss_log_set_level(config->debug ? WSS_LOG_DEBUG : WSS_LOG_INFO);
 }
@@ -90,8 +90,7 @@ static int reload_load(struct serve_command *command, struct wss_serve_config *c
 	if (wss_serve_config_load(&command->typed, config, reload_note_fault, &faults) < 0) {
 		*err = faults.first;
 		if (faults.n > 1)
-			wss_error_set(err, err->code,
-				      "%s (and %u more: see serve --check-config)",
+			wss_error_set(err, err->code, "%s (and %u more: see serve --check-config)",
 				      faults.first.text, faults.n - 1);
 		return -1;
 	}
@@ -116,32 +115,50 @@ static const struct wss_serve_options *serve_reload(void *opaque, struct wss_err
 
 /* --- how it begins --- */
 
-static int serve_begin(struct serve_command *command, struct wss_error *err)
+/* Says where the history is. *ret_path is for free(). */
+static int serve_find_history(struct serve_command *command, char **ret_path, struct wss_error *err)
 {
 	const struct wss_store_options store = {.path = command->first.history};
+
+	if (command->first.no_store)
+		return 0;
+	command->history = *ret_path = wss_store_path(&store);
+	return *ret_path ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+static int serve_begin(struct serve_command *command, struct wss_error *err)
+{
 	wss_auto_free char *path = NULL;
 
-	if (!command->first.no_store) {
-		command->history = path = wss_store_path(&store);
-		if (!path)
-			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
+	if (serve_find_history(command, &path, err) < 0)
+		return -1;
 	serve_apply_config(command, &command->first);
 	command->first.serve.reload = serve_reload;
 	command->first.serve.reload_opaque = command;
 	return wss_serve_run(&command->first.serve, err);
 }
 
-/* Returns the exit code. */
-static int serve_check_config(const struct wss_serve_config *config)
+static void check_warn(const char *text, void *opaque)
 {
-	struct wss_error error = WSS_ERROR_INIT;
+	(void)opaque;
+	wss_warn("%s", text);
+}
 
-	/* The start would find that out. */
-	if (config->serve.http.n_addresses &&
-	    wss_http_check_user(config->serve.http.user, &error) < 0)
+/* Reports what the start would find out, too. Returns the exit code. */
+static int serve_check_config(struct serve_command *command)
+{
+	static const struct wss_start_check_events events = {serve_log_fault, check_warn};
+	struct wss_error error = WSS_ERROR_INIT;
+	wss_auto_free char *path = NULL;
+	int faults = 0;
+
+	if (serve_find_history(command, &path, &error) < 0)
 		return wss_cli_error(&error);
-	wss_serve_config_print(config, stdout);
+	command->first.serve.history = path;
+	wss_start_check(&command->first.serve, &events, &faults);
+	if (faults)
+		return WSS_EXIT_USAGE;
+	wss_serve_config_print(&command->first, stdout);
 	return WSS_EXIT_OK;
 }
 
@@ -150,11 +167,11 @@ static int serve_start(struct serve_command *command)
 	struct wss_error error = WSS_ERROR_INIT;
 	int exit_code = 0;
 
-	if (wss_serve_config_load(&command->typed, &command->first, serve_log_fault,
-				  &exit_code) < 0)
+	if (wss_serve_config_load(&command->typed, &command->first, serve_log_fault, &exit_code) <
+	    0)
 		return command->typed.check ? WSS_EXIT_USAGE : exit_code;
 	if (command->typed.check)
-		return serve_check_config(&command->first);
+		return serve_check_config(command);
 	if (serve_begin(command, &error) < 0)
 		return wss_cli_error(&error);
 	return 128 + wss_stop_signal();
@@ -185,23 +202,18 @@ static int serve_run(struct wss_cli *cli, int argc, char **argv)
 	return r;
 }
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, wss_serve_long_options,
-					 wss_serve_typed_option};
-
 static const struct wss_option_values values[] = {
-	{"config", WSS_VALUES_FILES},
-	{"granularity", "auto native 4k"},
-	{"hold-file", WSS_VALUES_FILES},
-	{"metrics", "minimal standard full"},
-	{"textfile", WSS_VALUES_FILES},
-	{NULL, NULL},
+	{"config", WSS_VALUES_FILES},	 {"granularity", "auto native 4k"},
+	{"hold-file", WSS_VALUES_FILES}, {"metrics", "minimal standard full"},
+	{"textfile", WSS_VALUES_FILES},	 {NULL, NULL},
 };
 
 const struct wss_command wss_cmd_serve = {
 	.name = "serve",
 	.summary = "measure all guests continuously, within a budget",
 	.help = wss_help_serve,
-	.syntax = &syntax,
+	.long_options = wss_serve_long_options,
+	.take = wss_serve_typed_option,
 	.takes = WSS_WORDS_NONE,
 	.values = values,
 	.run = serve_run,

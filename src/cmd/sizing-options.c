@@ -19,15 +19,30 @@ static int span_parse(const char *value, uint64_t *ret_ns, struct wss_error *err
 	return 0;
 }
 
+static int hold_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
+{
+	if (wss_duration_parse(value, WSS_LEARNER_HOLD_MAX_S * WSS_NS_PER_S, "--hold", ret_ns,
+			       err) < 0)
+		return -1;
+	return *ret_ns >= WSS_LEARNER_HOLD_MIN_S * WSS_NS_PER_S
+		       ? 0
+		       : wss_error_set(err, WSS_ERR_USAGE, "--hold: '%s' is less than 1h", value);
+}
+
 static int sizing_take(struct wss_advice_options *options, int c, const char *value,
 		       struct wss_error *err)
 {
+	/* A rule that the user gives replaces the learned one. */
+	if (c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
+		options->learn = false;
 	switch (c) {
 	case WSS_OPT_SPAN:
 		return span_parse(value, &options->span_ns, err);
 	case WSS_OPT_HEADROOM:
 		return wss_whole_percent_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					       &options->rule.headroom_percent, err);
+	case WSS_OPT_HOLD:
+		return hold_parse(value, &options->hold_ns, err);
 	case WSS_OPT_TARGET_LOSS:
 		return wss_percent_parse(value, 0.001, 90, "--target-loss", &options->target_loss,
 					 err);
@@ -52,7 +67,7 @@ int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err)
 {
 	if (!cli->qmp)
 		return 0;
-	return wss_error_set(err, WSS_ERR_USAGE, "--qmp: a guest without libvirt has no history");
+	return wss_error_set(err, WSS_ERR_USAGE, WSS_CLI_QMP_NO_HISTORY);
 }
 
 int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Options of commands that size guests: how much of the history counts, and the sizing rule.
- */
-#ifndef WSS_CMD_SIZING_OPTIONS_H
-#define WSS_CMD_SIZING_OPTIONS_H
+/* Options of commands that size guests: how much of the history counts, and the sizing rule. */
+#pragma once
 
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
-#include "service/advice.h"
+#include "sizing/advice.h"
 
 enum {
 	WSS_OPT_SPAN = 5000,
 	WSS_OPT_HEADROOM,
+	WSS_OPT_HOLD,
 	WSS_OPT_MINIMUM,
 	WSS_OPT_TARGET_LOSS,
 	WSS_OPT_FAULT_COST,
 };
 
-#define WSS_SIZING_LONG                                                \
-	WSS_HISTORY_LONG,                                              \
-	{"span", required_argument, NULL, WSS_OPT_SPAN},                 \
-	{"headroom", required_argument, NULL, WSS_OPT_HEADROOM},         \
-	{"minimum", required_argument, NULL, WSS_OPT_MINIMUM},           \
-	{"target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS},   \
-	{"fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST}
+#define WSS_SIZING_LONG                                                        \
+	WSS_HISTORY_LONG, {"span", required_argument, NULL, WSS_OPT_SPAN},     \
+		{"headroom", required_argument, NULL, WSS_OPT_HEADROOM},       \
+		{"hold", required_argument, NULL, WSS_OPT_HOLD},               \
+		{"minimum", required_argument, NULL, WSS_OPT_MINIMUM},         \
+		{"target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS}, \
+	{                                                                      \
+		"fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST      \
+	}
 
 struct wss_sizing_options {
 	struct wss_store_options history;
 	struct wss_advice_options advice;
 };
 
-#define WSS_SIZING_OPTIONS_INIT                                                         \
-	{                                                                               \
-		.history = WSS_STORE_OPTIONS_INIT, .advice = WSS_ADVICE_OPTIONS_INIT    \
+#define WSS_SIZING_OPTIONS_INIT                                                      \
+	{                                                                            \
+		.history = WSS_STORE_OPTIONS_INIT, .advice = WSS_ADVICE_OPTIONS_INIT \
 	}
 
 /*
@@ -56,5 +56,3 @@ int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);
  */
 int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
 		    struct wss_error *err);
-
-#endif

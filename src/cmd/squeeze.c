@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,8 +53,8 @@ static int seconds_parse(const char *value, uint64_t max_ns, const char *what, u
 	if (wss_duration_parse(value, max_ns, what, &ns, err) < 0)
 		return -1;
 	if (ns % WSS_NS_PER_S)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not in whole seconds",
-				     what, value);
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not in whole seconds", what,
+				     value);
 	*ret_s = ns / WSS_NS_PER_S;
 	return 0;
 }
@@ -68,31 +69,30 @@ static int squeeze_option_take(void *opaque, int c, const char *value, struct ws
 		return wss_whole_percent_parse(value, 1, WSS_SQUEEZE_STEP_PERCENT_MAX, "--step",
 					       &squeeze->step_percent, err);
 	case OPT_SETTLE:
-		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s,
-				     err);
+		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s, err);
 	case OPT_INTERVAL:
-		return seconds_parse(value, INTERVAL_NS_MAX, "--interval",
-				     &squeeze->interval_s, err);
+		return seconds_parse(value, INTERVAL_NS_MAX, "--interval", &squeeze->interval_s,
+				     err);
 	case OPT_FLOOR:
 		return wss_size_parse(value, "--floor", &squeeze->floor_bytes, err);
 	case OPT_DRY_RUN:
 		options->dry_run = true;
 		return 0;
-	case WSS_OPT_SPAN:
-	case WSS_OPT_HEADROOM:
-		/* As in recommend: the rule then takes the place of what was learned. */
-		options->balloon.sizing.advice.learn = false;
-		return wss_sizing_option(&options->balloon.sizing, c, value, err);
 	default:
 		return wss_sizing_option(&options->balloon.sizing, c, value, err);
 	}
+}
+
+static const struct wss_report_layout *layout_of(const struct squeeze_options *options)
+{
+	return options->dry_run ? &squeeze_plan_layout : &squeeze_layout;
 }
 
 static int squeeze_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct squeeze_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &squeeze_layout, err) < 0 || wss_sizing_check(cli, err) < 0 ||
+	    wss_cli_view(cli, layout_of(options), err) < 0 || wss_sizing_check(cli, err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all || cli->n_domains != 1)
@@ -108,7 +108,7 @@ struct squeeze_run {
 	struct wss_tally tally;
 	struct squeeze_row row;
 	struct wss_policy policy;
-	char name[256], uuid[WSS_UUID_TEXT_MAX], error[512];
+	char name[256], uuid[WSS_UUID_TEXT_MAX], error[512], no_step[WSS_SQUEEZE_TEXT_MAX];
 	bool done;
 };
 
@@ -184,28 +184,16 @@ static const char *unrecommended_text(const struct wss_history *history,
 		return "fewer than 10 windows in the history";
 	case WSS_ADVICE_OPTED_OUT:
 		return "its policy opts out";
+	case WSS_ADVICE_NO_SIZE:
+		return "what it cannot give up is unknown in the history";
 	default:
 		return "no window in the history";
 	}
 }
 
-static void run_take_advice(struct squeeze_run *run, const struct wss_history *history,
-			    const struct wss_advice *advice)
-{
-	const struct wss_sizing *sizing = &advice->sizing;
-	struct squeeze_row *row = &run->row;
-
-	row->recommended_bytes = sizing->recommended_bytes;
-	if (!row->recommended_bytes.known)
-		row->unrecommended = unrecommended_text(history, advice);
-	else if (row->has_memory)
-		row->recommended_size_bytes = wss_amount_of(
-			wss_squeeze_size(&row->memory, sizing->recommended_bytes.value,
-					 sizing->base_bytes.value, advice->rule.headroom_percent));
-}
-
 /* Adds the recommendation of the history, as recommend has it. */
-static int run_recommend(struct squeeze_run *run, struct wss_history *history, struct wss_error *err)
+static int run_recommend(struct squeeze_run *run, struct wss_history *history,
+			 struct wss_error *err)
 {
 	const struct wss_advice_options *options = &run->options->balloon.sizing.advice;
 	const struct wss_advice_guest guest = {
@@ -215,7 +203,9 @@ static int run_recommend(struct squeeze_run *run, struct wss_history *history, s
 
 	if (wss_advice_read(history, &guest, since, options, &advice, err) < 0)
 		return -1;
-	run_take_advice(run, history, &advice);
+	run->row.recommended_bytes = advice.sizing.recommended_bytes;
+	if (!run->row.recommended_bytes.known)
+		run->row.unrecommended = unrecommended_text(history, &advice);
 	wss_advice_free(&advice);
 	return 0;
 }
@@ -224,7 +214,7 @@ static int run_print(struct squeeze_run *run, bool bad, struct wss_error *err)
 {
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &squeeze_layout,
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, layout_of(run->options),
 			    &report, err) < 0)
 		return -1;
 	wss_report_set_first_width(report, wss_name_width(0, run->row.domain));
@@ -248,11 +238,28 @@ static int run_print_failure(struct squeeze_run *run)
 	return wss_tally_exit_code(&run->tally, 1);
 }
 
+/* Keeps for recommend what was found. Without a size at which the guest did not page, that is nothing. */
+static int run_keep(const struct squeeze_run *run, const char *path, struct wss_error *err)
+{
+	const struct wss_edge *paging = &run->row.edges.paging;
+	struct wss_history *history;
+	int r;
+
+	if (!run->done || !paging->high_bytes.known)
+		return 0;
+	if (wss_history_open(path, &history, err) < 0)
+		return -1;
+	r = wss_history_note_squeeze(history, run->uuid, paging->high_bytes.value,
+				     paging->edge_bytes.known, err);
+	wss_history_close(history);
+	return r;
+}
+
 static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 {
 	const struct wss_control_squeeze squeeze = {
 		.options = options->squeeze, .done = on_squeezed, .opaque = run};
-	wss_auto_free char *path = wss_store_path(&options->balloon.sizing.history);
+	wss_auto_free char *path = wss_xchecked(wss_store_path(&options->balloon.sizing.history));
 	struct wss_history *history = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t guests = 0;
@@ -261,10 +268,8 @@ static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 	options->balloon.control.squeeze = &squeeze;
 	options->balloon.control.window_ns = 0;
 	options->balloon.control.pause_ns = PAUSE_NS;
-	if (!path)
-		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (!path ||
-	    balloon_carry_out(run->cli, &options->balloon, path, &run->tally, &guests, &err) < 0)
+	if (balloon_carry_out(run->cli, &options->balloon, path, &run->tally, &guests, &err) < 0 ||
+	    run_keep(run, path, &err) < 0)
 		return wss_cli_error(&err);
 	if (!run->done && wss_stop_requested())
 		return 128 + wss_stop_signal();
@@ -301,10 +306,13 @@ static void run_preview(struct squeeze_run *run, const struct wss_target *target
 	struct squeeze_row *row = &run->row;
 	const struct wss_balloon_view *view = &look->view;
 
-	row->refusal = wss_squeeze_refusal(&look->facts);
-	row->action = row->refusal ? "refused" : "squeeze";
 	row->from_bytes = view->actual_bytes;
 	row->floor_bytes = wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
+	row->refusal = wss_squeeze_refusal(&look->facts);
+	if (!row->refusal &&
+	    wss_squeeze_no_step(view->actual_bytes.value, row->floor_bytes.value, run->no_step))
+		row->refusal = run->no_step;
+	row->action = row->refusal ? "refused" : "squeeze";
 	if (row->refusal) {
 		balloon_hint(run->cli, run->options->balloon.sizing.history.path, target->guest,
 			     &look->facts, row->hint);
@@ -312,7 +320,8 @@ static void run_preview(struct squeeze_run *run, const struct wss_target *target
 	}
 	row->has_memory = true;
 	wss_squeeze_memory_note(&row->memory, view);
-	row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value, row->floor_bytes.value));
+	row->steps = wss_amount_of(
+		count_steps(options, view->actual_bytes.value, row->floor_bytes.value));
 	row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
 					(options->settle_s + options->interval_s) * WSS_NS_PER_S);
 }
@@ -385,13 +394,12 @@ static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_report_layout *const layouts[] = {&squeeze_layout, NULL};
 
-static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, squeeze_option_take};
-
 const struct wss_command wss_cmd_squeeze = {
 	.name = "squeeze",
 	.summary = "find the size below which a guest begins to page",
 	.help = wss_help_squeeze,
-	.syntax = &syntax,
+	.long_options = long_options,
+	.take = squeeze_option_take,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.run = squeeze_run,

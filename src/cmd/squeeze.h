@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The row that squeeze prints. */
-#ifndef WSS_CMD_SQUEEZE_H
-#define WSS_CMD_SQUEEZE_H
+#pragma once
 
+#include "balloon/squeeze.h"
 #include "cmd/balloon.h"
-#include "wss/squeeze.h"
 
 struct squeeze_row {
 	const char *domain;
@@ -21,15 +20,14 @@ struct squeeze_row {
 	/* By its own reports, once it has been looked at. */
 	bool has_memory;
 	struct wss_squeeze_memory memory;
-	const char *end;     /* why it ended, static; NULL if it did not begin */
-	const char *refusal; /* static; NULL if there is none */
-	/* By the history: of its working set, and then of the whole guest. */
-	struct wss_amount recommended_bytes, recommended_size_bytes;
-	const char *unrecommended; /* why that is absent; NULL if it is not */
+	const char *end;		     /* why it ended, static; NULL if it did not begin */
+	const char *refusal;		     /* static; NULL if there is none */
+	struct wss_amount recommended_bytes; /* by the history, as recommend has it */
+	const char *unrecommended;	     /* why that is absent; NULL if it is not */
 	char hint[BALLOON_HINT_MAX];
 	const char *error;
 };
 
 extern const struct wss_report_layout squeeze_layout;
-
-#endif
+/* The same, with what --dry-run knows. */
+extern const struct wss_report_layout squeeze_plan_layout;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Options for the path of the history and for how long samples are kept. */
-#ifndef WSS_CMD_STORE_OPTIONS_H
-#define WSS_CMD_STORE_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "store/history.h"
+#include "history/history.h"
 
 enum { WSS_OPT_HISTORY = 4000, WSS_OPT_KEEP, WSS_OPT_KEEP_SIZE };
 
-#define WSS_HISTORY_LONG {"history", required_argument, NULL, WSS_OPT_HISTORY}
+#define WSS_HISTORY_LONG                                            \
+	{                                                           \
+		"history", required_argument, NULL, WSS_OPT_HISTORY \
+	}
 
-#define WSS_STORE_LONG                                   \
-	WSS_HISTORY_LONG,                                \
-	{"keep", required_argument, NULL, WSS_OPT_KEEP},   \
-	{"keep-size", required_argument, NULL, WSS_OPT_KEEP_SIZE}
+#define WSS_STORE_LONG                                                     \
+	WSS_HISTORY_LONG, {"keep", required_argument, NULL, WSS_OPT_KEEP}, \
+	{                                                                  \
+		"keep-size", required_argument, NULL, WSS_OPT_KEEP_SIZE    \
+	}
 
 struct wss_store_options {
 	const char *path; /* NULL: the default */
@@ -23,19 +26,29 @@ struct wss_store_options {
 	bool given; /* any of these options was given */
 };
 
-#define WSS_STORE_OPTIONS_INIT { .limits = WSS_HISTORY_LIMITS_DEFAULT }
+#define WSS_STORE_OPTIONS_INIT                       \
+	{                                            \
+		.limits = WSS_HISTORY_LIMITS_DEFAULT \
+	}
 
 /*
- * Parse the values of --keep, which starts from the default limits, and --keep-size. what names the option in
- * errors. 0, or -1 with WSS_ERR_USAGE.
+ * Parse the value of --keep, a day at least, which starts from the default limits, and a size of 1 MiB at least. what
+ * names the option in errors. 0, or -1 with WSS_ERR_USAGE.
  */
 int wss_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
 		   struct wss_error *err);
-int wss_keep_size_parse(const char *value, const char *what, struct wss_history_limits *limits,
-			struct wss_error *err);
+int wss_size_limit_parse(const char *value, const char *what, uint64_t *ret_bytes,
+			 struct wss_error *err);
 
 /* Refuses a path that is a directory. what names the option in errors. 0, or -1 with WSS_ERR_USAGE. */
 int wss_file_path_check(const char *path, const char *what, struct wss_error *err);
+
+/*
+ * Appends to a message that there is no history how to name another one, and where root's is, if that exists and the caller is
+ * another user.
+ */
+#define WSS_STORE_ELSEWHERE_MAX 240
+void wss_store_elsewhere(char ret_text[WSS_STORE_ELSEWHERE_MAX]);
 
 /*
  * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
@@ -50,10 +63,8 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
  * WSS_ERR_GONE if the file that --history names does not exist, WSS_ERR_NO_MEMORY, and the
  * errors of wss_history_open_readonly().
  */
-int wss_store_open_reader(const struct wss_store_options *options,
-			  struct wss_history **ret_history, struct wss_error *err);
+int wss_store_open_reader(const struct wss_store_options *options, struct wss_history **ret_history,
+			  struct wss_error *err);
 
 /* Returns the path of the history, malloc()ed; NULL when out of memory. */
 char *wss_store_path(const struct wss_store_options *options);
-
-#endif

@@ -36,16 +36,6 @@ void wss_stored_guests_free(struct wss_stored_guests *guests)
 	*guests = (struct wss_stored_guests){0};
 }
 
-static int stored_guests_refuse_two(const struct wss_stored_guest *first,
-				    const struct wss_stored_guest *second,
-				    struct wss_error *err)
-{
-	return wss_error_set(err, WSS_ERR_AMBIGUOUS,
-			     "fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' "
-			     "(UUID %.36s)",
-			     first->name, first->uuid, second->name, second->uuid);
-}
-
 const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_guests *guests,
 						      const char *word, bool by_uuid,
 						      struct wss_error *err)
@@ -61,16 +51,45 @@ const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_gu
 		    (by_uuid || strcmp(guest->name, word) != 0))
 			continue;
 		if (found) {
-			stored_guests_refuse_two(found, guest, err);
+			wss_error_set(
+				err, WSS_ERR_AMBIGUOUS,
+				"fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s)",
+				found->name, found->uuid, guest->name, guest->uuid);
 			return NULL;
 		}
 		found = guest;
 	}
 	if (!found && !by_uuid && wss_nearest_word(&nearest))
-		wss_error_set(err, WSS_ERR_GONE,
-			      "no such guest in the history: did you mean '%s'?",
+		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history: did you mean '%s'?",
 			      wss_nearest_word(&nearest));
 	else if (!found)
 		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history");
 	return found;
+}
+
+int wss_stored_guests_each(const struct wss_stored_guests *guests, const struct wss_cli *cli,
+			   struct wss_report *report, struct wss_tally *tally,
+			   int (*show)(const struct wss_stored_guest *guest, void *opaque,
+				       struct wss_error *err),
+			   void *opaque, struct wss_error *err)
+{
+	size_t n = cli->n_domains ? (size_t)cli->n_domains : guests->n;
+
+	for (size_t i = 0; i < n; i++) {
+		struct wss_error why = WSS_ERROR_INIT;
+		const char *word = cli->n_domains ? cli->domains[i] : guests->list[i].name;
+		const struct wss_stored_guest *guest =
+			cli->n_domains ? wss_stored_guests_find(guests, word, cli->by_uuid, &why)
+				       : &guests->list[i];
+
+		if (guest && show(guest, opaque, &why) == 0)
+			continue;
+		if (why.code == WSS_ERR_NO_MEMORY || why.code == WSS_ERR_INTERRUPTED) {
+			*err = why;
+			return -1;
+		}
+		wss_tally_bad(tally, guest ? guest->name : word, &why);
+		wss_report_leave_out(report);
+	}
+	return 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The guests in a history, for commands that do not ask libvirt. */
-#ifndef WSS_CMD_STORED_GUESTS_H
-#define WSS_CMD_STORED_GUESTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "store/history.h"
+#include "cmd/cmd.h"
+#include "history/history.h"
+#include "show/report.h"
 
 struct wss_stored_guest {
 	char *uuid, *name;
@@ -32,4 +33,12 @@ const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_gu
 						      const char *word, bool by_uuid,
 						      struct wss_error *err);
 
-#endif
+/*
+ * Calls show() for each guest that was named, or for all. A word that fits none, and what cannot be read of one guest,
+ * is counted in tally, and keeps no other guest from being shown. WSS_ERR_NO_MEMORY, WSS_ERR_INTERRUPTED.
+ */
+int wss_stored_guests_each(const struct wss_stored_guests *guests, const struct wss_cli *cli,
+			   struct wss_report *report, struct wss_tally *tally,
+			   int (*show)(const struct wss_stored_guest *guest, void *opaque,
+				       struct wss_error *err),
+			   void *opaque, struct wss_error *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The columns of top: what each says of a guest, and what it sorts by. */
-#ifndef WSS_CMD_TOP_COLUMNS_H
-#define WSS_CMD_TOP_COLUMNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,13 +15,13 @@ struct wss_top_key {
 };
 
 struct wss_top_column {
-	const char *name;   /* to sort by it; NULL: one cannot */
+	const char *name; /* to sort by it; NULL: one cannot */
 	const char *header;
-	int width;	    /* 0: what is left, see wss_top_layout() */
-	int from;	    /* width of the screen from which it is shown */
-	int letter;	    /* key to sort by it */
-	bool left;	    /* aligned */
-	bool descending;    /* at first */
+	int width;	 /* 0: what is left, see wss_top_layout() */
+	int from;	 /* width of the screen from which it is shown */
+	int letter;	 /* key to sort by it */
+	bool left;	 /* aligned */
+	bool descending; /* at first */
 	const char *help;
 	/* Returns what the guest is sorted by; NULL: one cannot sort by this column. */
 	struct wss_top_key (*key)(const struct wss_guest_view *guest);
@@ -34,5 +33,3 @@ struct wss_top_column {
 /* In the order of the screen: the name of the guest first, the reason why it was not measured last. */
 extern const struct wss_top_column wss_top_columns[];
 extern const size_t wss_top_n_columns; /* at most WSS_TOP_COLUMNS_MAX */
-
-#endif

@@ -8,16 +8,21 @@
 #include "base/units.h"
 #include "cmd/guest-view.h"
 #include "cmd/top.h"
+#include "show/width.h"
 
 struct totals {
-	uint64_t maximum_bytes, wss_bytes, size_bytes, untouched_bytes, oldest_ns;
+	uint64_t maximum_bytes, size_bytes, oldest_ns;
+	struct wss_view_sum wss;
+	uint64_t untouched_bytes; /* at most: it counts what surely was touched as touched */
 	struct wss_amount reclaimable_bytes;
 	size_t measured, refused, left_out;
+	size_t advised; /* of those measured: with a part of reclaimable_bytes */
 };
 
 static struct totals totals_of(const struct wss_guests *guests)
 {
-	struct totals t = { .measured = 0 };
+	struct totals t = {.measured = 0};
+	uint64_t low;
 
 	for (size_t i = 0; i < guests->n; i++) {
 		const struct wss_guest_view *guest = &guests->list[i];
@@ -32,11 +37,11 @@ static struct totals totals_of(const struct wss_guests *guests)
 		if (!wss_view_has_wss(guest))
 			continue;
 		t.measured++;
-		t.wss_bytes += sample->wss_bytes.value;
+		t.advised += guest->advice.reclaimable_bytes.known;
+		low = wss_view_sum_add(&t.wss, sample);
 		t.size_bytes += wss_view_size(guest).value;
-		if (!guest->blocked_why[0] && sample->memory.rss_bytes.value > sample->wss_bytes.value)
-			t.untouched_bytes +=
-				sample->memory.rss_bytes.value - sample->wss_bytes.value;
+		if (!guest->blocked_why[0] && sample->memory.rss_bytes.value > low)
+			t.untouched_bytes += sample->memory.rss_bytes.value - low;
 		t.oldest_ns = wss_u64_max(t.oldest_ns, guest->age_ns.value);
 	}
 	return t;
@@ -47,9 +52,13 @@ static void reclaimable_text(const struct totals *t, char *ret_text, size_t size
 {
 	char bytes[16];
 
-	wss_size_format(t->reclaimable_bytes.known ? t->reclaimable_bytes.value : t->untouched_bytes,
+	wss_size_format(t->reclaimable_bytes.known ? t->reclaimable_bytes.value
+						   : t->untouched_bytes,
 			bytes, sizeof(bytes));
-	snprintf(ret_text, size, "%s%s", t->reclaimable_bytes.known ? "" : "<= ", bytes);
+	if (t->reclaimable_bytes.known && t->advised < t->measured)
+		snprintf(ret_text, size, "%s (%zu of %zu guests)", bytes, t->advised, t->measured);
+	else
+		snprintf(ret_text, size, "%s%s", t->reclaimable_bytes.known ? "" : "<= ", bytes);
 }
 
 static void head_host(const struct wss_top_settings *settings, const struct wss_top_view *view,
@@ -57,7 +66,7 @@ static void head_host(const struct wss_top_settings *settings, const struct wss_
 {
 	struct totals t = totals_of(&view->guests);
 	time_t now = wss_clock_wall_seconds();
-	struct tm local = { .tm_sec = 0 };
+	struct tm local = {.tm_sec = 0};
 	int len;
 
 	localtime_r(&now, &local);
@@ -82,15 +91,32 @@ static void head_host(const struct wss_top_settings *settings, const struct wss_
 		 settings->paused ? "; PAUSED" : "");
 }
 
+/* "72.9 MiB (9%)", of all guests that were measured; a sum of bounds is one. */
+static void wss_text(const struct totals *t, char *ret_text, size_t size)
+{
+	enum wss_bound bound = wss_view_sum_bound(&t->wss);
+	uint64_t sum = bound == WSS_BOUND_AT_LEAST ? t->wss.low_bytes : t->wss.bytes;
+	double percent = t->size_bytes ? 100.0 * (double)sum / (double)t->size_bytes : 0.0;
+	const char *sign = bound == WSS_BOUND_AT_MOST	 ? "<= "
+			   : bound == WSS_BOUND_AT_LEAST ? ">= "
+							 : "";
+	char bytes[16];
+
+	wss_size_format(sum, bytes, sizeof(bytes));
+	snprintf(ret_text, size, "%s%s (%.*s%.0f%%)", sign, bytes, 2, sign,
+		 wss_bound_round(percent, bound));
+}
+
 static void head_memory(const struct wss_top_view *view, uint64_t late_ns, char *ret_text)
 {
 	struct totals t = totals_of(&view->guests);
-	char maximum[16], wss[16], reclaimable[24], age[16];
+	char maximum[16], wss[64], reclaimable[80], age[16];
 
 	if (wss_guests_starting(&view->guests)) {
-		wss_age_format((view->guests.since_ns.value + late_ns) / WSS_NS_PER_S, age, sizeof(age));
-		snprintf(ret_text, WSS_TOP_TEXT_MAX, "The service started %s ago and has not listed the guests yet",
-			 age);
+		wss_age_format((view->guests.since_ns.value + late_ns) / WSS_NS_PER_S, age,
+			       sizeof(age));
+		snprintf(ret_text, WSS_TOP_TEXT_MAX,
+			 "The service started %s ago and has not listed the guests yet", age);
 		return;
 	}
 	if (!t.measured) {
@@ -101,13 +127,11 @@ static void head_memory(const struct wss_top_view *view, uint64_t late_ns, char 
 		return;
 	}
 	wss_size_format(t.maximum_bytes, maximum, sizeof(maximum));
-	wss_size_format(t.wss_bytes, wss, sizeof(wss));
+	wss_text(&t, wss, sizeof(wss));
 	reclaimable_text(&t, reclaimable, sizeof(reclaimable));
 	wss_age_format((t.oldest_ns + late_ns) / WSS_NS_PER_S, age, sizeof(age));
-	snprintf(ret_text, WSS_TOP_TEXT_MAX,
-		 "Maximum %s, WSS %s (%.0f%%), reclaimable %s, oldest %s", maximum, wss,
-		 t.size_bytes ? 100.0 * (double)t.wss_bytes / (double)t.size_bytes : 0.0,
-		 reclaimable, age);
+	snprintf(ret_text, WSS_TOP_TEXT_MAX, "Maximum %s, WSS %s, reclaimable %s, oldest %s",
+		 maximum, wss, reclaimable, age);
 }
 
 static void head_source(const struct wss_top_settings *settings, const struct wss_top_view *view,
@@ -126,10 +150,12 @@ static void head_reason(const struct wss_top_view *view, char *ret_text)
 {
 	for (size_t i = 0; i < view->guests.n; i++) {
 		const struct wss_guest_view *guest = &view->guests.list[i];
+		char name[WSS_NAME_SHORT_MAX];
 
 		if (!guest->why[0] || wss_view_is(guest, "left out"))
 			continue;
-		snprintf(ret_text, WSS_TOP_TEXT_MAX, "%.60s: %s", guest->name, guest->why);
+		wss_name_shorten(guest->name, name);
+		snprintf(ret_text, WSS_TOP_TEXT_MAX, "%s: %s", name, guest->why);
 		return;
 	}
 }

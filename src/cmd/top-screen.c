@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/top.h"
@@ -170,7 +169,8 @@ static void draw_row(const struct top *top, const struct wss_top_layout *layout,
 		attr_t attributes = attributes_of(top, style);
 
 		if (!guest)
-			attributes = A_REVERSE | (style == WSS_TOP_PLAIN ? 0 : A_BOLD | A_UNDERLINE);
+			attributes =
+				A_REVERSE | (style == WSS_TOP_PLAIN ? 0 : A_BOLD | A_UNDERLINE);
 		put_line(y, layout->cells[i].x, attributes, text);
 	}
 }
@@ -203,7 +203,8 @@ static void draw_help(const struct top *top)
 {
 	const char *line;
 
-	for (int i = 0; (line = wss_top_help(top->help_first + (size_t)i)) != NULL && i < LINES - 1; i++) {
+	for (int i = 0; (line = wss_top_help(top->help_first + (size_t)i)) != NULL && i < LINES - 1;
+	     i++) {
 		char text[WSS_TOP_TEXT_MAX];
 
 		snprintf(text, sizeof(text), "%s", line);
@@ -211,7 +212,8 @@ static void draw_help(const struct top *top)
 		put_line(i, 0, A_NORMAL, text);
 	}
 	put_line(LINES - 1, 0, A_REVERSE,
-		 help_has_more(top) ? "q: quit; any other key: next page" : "q: quit; any other key: back");
+		 help_has_more(top) ? "q: quit; any other key: next page"
+				    : "q: quit; any other key: back");
 }
 
 static void draw(struct top *top)
@@ -407,9 +409,9 @@ static void take_key(struct top *top, int key)
 static void wait_for_events(struct top *top)
 {
 	struct pollfd pfds[] = {
-		{ .fd = STDIN_FILENO, .events = POLLIN },
-		{ .fd = wss_top_source_fd(top->source), .events = POLLIN },
-		{ .fd = wss_stop_fd(), .events = POLLIN },
+		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = wss_top_source_fd(top->source), .events = POLLIN},
+		{.fd = wss_stop_fd(), .events = POLLIN},
 	};
 
 	/* What is paused must not end the wait at once, again and again. */
@@ -470,7 +472,7 @@ static void restore_errors(int saved)
 int wss_top_screen(struct wss_top_source *source, struct wss_top_settings *settings, uint64_t count,
 		   struct wss_error *err)
 {
-	struct top top = { .source = source, .settings = settings, .error = WSS_ERROR_INIT };
+	struct top top = {.source = source, .settings = settings, .error = WSS_ERROR_INIT};
 	SCREEN *screen;
 	int saved;
 

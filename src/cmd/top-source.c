@@ -65,7 +65,7 @@ static void source_put(struct wss_top_source *source, struct wss_guests *guests,
 	if (guests) {
 		wss_guests_release(&source->next.guests);
 		source->next.guests = *guests;
-		*guests = (struct wss_guests){ .n = 0 };
+		*guests = (struct wss_guests){.n = 0};
 		source->next.any = true;
 		source->next.taken_ns = wss_clock_now_ns();
 		source->next.complete = complete;
@@ -89,7 +89,7 @@ static void source_put_unanswered(struct wss_top_source *source, struct wss_erro
 /* Waits for the delay, or until somebody wants an answer now. */
 static void service_wait(struct wss_top_source *source)
 {
-	struct pollfd pfds[1 + WSS_CANCEL_CHAIN_MAX] = { { .fd = source->wake, .events = POLLIN } };
+	struct pollfd pfds[1 + WSS_CANCEL_CHAIN_MAX] = {{.fd = source->wake, .events = POLLIN}};
 	nfds_t n = 1 + wss_cancel_poll_fds(&source->cancel, pfds + 1);
 	uint64_t delay_ns;
 
@@ -105,7 +105,7 @@ static void service_run(void *opaque)
 	struct wss_top_source *source = opaque;
 
 	while (!wss_cancel_requested(&source->cancel)) {
-		struct wss_guests guests = { .n = 0 };
+		struct wss_guests guests = {.n = 0};
 		struct wss_error err = WSS_ERROR_INIT;
 
 		if (wss_service_guests(source->path, wss_clock_now_ns() + ANSWER_NS,
@@ -132,32 +132,21 @@ static void view_watched(const struct wss_watch *watch, size_t i, struct wss_gue
 		snprintf(guest->why, sizeof(guest->why), "%s", watched->why.text);
 	snprintf(guest->blocked_why, sizeof(guest->blocked_why), "%s", watched->blocked);
 	guest->period_ns = wss_amount_of(watched->period_ns);
-	guest->spent = (struct wss_guest_spent){
-		.windows = wss_amount_of(watched->windows),
-		.dearer_windows = wss_amount_of(watched->dearer),
-		.vcpu_ns = wss_amount_of(watched->spent_vcpu_ns),
-		.cpu_ns = wss_amount_of(watched->spent_tool_ns),
-		.longest_stall_ns = wss_amount_of(watched->longest_stall_ns),
-		.since_ns = wss_amount_of(now_ns - watched->since_ns),
-	};
-	if (watched->n_vcpus && guest->spent.since_ns.value)
-		guest->spent.vcpu_share_ppb = wss_amount_of(
-			(uint64_t)(1e9 * (double)watched->spent_vcpu_ns /
-				   (double)guest->spent.since_ns.value / watched->n_vcpus));
-	if (wss_watch_cold(watch, i, &cold) && wss_cold_watched(&cold, WSS_COLD_10MIN))
-		guest->cold.high_bytes = wss_amount_of(cold.ages[WSS_COLD_10MIN].high_bytes);
+	if (wss_watch_cold(watch, i, &cold))
+		guest->cold.high_bytes = wss_cold_high(&cold, WSS_COLD_10MIN);
 	if (!watched->measured)
 		return;
 	snprintf(guest->kind, sizeof(guest->kind), "%s", wss_window_kind_name(watched->kind));
 	if (watched->coarse != WSS_COARSE_NOT)
-		snprintf(guest->coarse_why, sizeof(guest->coarse_why), "%s", watched->coarse_why.text);
+		snprintf(guest->coarse_why, sizeof(guest->coarse_why), "%s",
+			 watched->coarse_why.text);
 	guest->age_ns = wss_amount_of(now_ns - watched->measured_ns);
 	wss_view_sample(&watched->sample, &guest->sample);
 }
 
 static void watch_copy(struct wss_top_source *source, const struct wss_error *error)
 {
-	struct wss_guests guests = { .n = 0 };
+	struct wss_guests guests = {.n = 0};
 	bool complete = true;
 
 	/* Nobody listed is not nobody there. */
@@ -183,7 +172,7 @@ static void watch_copy(struct wss_top_source *source, const struct wss_error *er
 }
 
 /* What a watch says: only whether libvirt answers. */
-static void on_connection(const struct wss_error *error, void *opaque)
+static void source_on_connection(const struct wss_error *error, void *opaque)
 {
 	struct wss_error *trouble = opaque;
 
@@ -195,7 +184,7 @@ static void on_connection(const struct wss_error *error, void *opaque)
 
 static void watch_run(void *opaque)
 {
-	static const struct wss_watch_events events = { .connection = on_connection };
+	static const struct wss_watch_events events = {.connection = source_on_connection};
 	struct wss_top_source *source = opaque;
 	struct wss_error trouble = WSS_ERROR_INIT;
 	uint64_t copied_ns = 0;

@@ -8,7 +8,7 @@
 #include "cmd/guest-view.h"
 #include "cmd/top-columns.h"
 #include "cmd/top.h"
-#include "out/width.h"
+#include "show/width.h"
 
 /* Working set in percent of the balloon from which a guest stands out: the defaults of check. */
 #define HIGH_PERCENT 90
@@ -36,7 +36,7 @@ static int width_max(int width, char *text)
 
 struct wss_top_widths wss_top_widths(const struct wss_top_view *view)
 {
-	struct wss_top_widths widths = { .name = NAME_MIN_WIDTH };
+	struct wss_top_widths widths = {.name = NAME_MIN_WIDTH};
 	char text[WSS_TOP_TEXT_MAX];
 
 	for (size_t i = 0; i < view->guests.n; i++) {
@@ -51,7 +51,8 @@ struct wss_top_widths wss_top_widths(const struct wss_top_view *view)
 }
 
 /* Shares the width that the other columns leave: names come first, and reasons take the rest. */
-static void layout_share(struct wss_top_layout *layout, int both, const struct wss_top_widths *widths)
+static void layout_share(struct wss_top_layout *layout, int both,
+			 const struct wss_top_widths *widths)
 {
 	int why = widths->why < WHY_MIN_WIDTH ? widths->why : WHY_MIN_WIDTH;
 	int name = both - why < widths->name ? both - why : widths->name;
@@ -64,7 +65,7 @@ static void layout_share(struct wss_top_layout *layout, int both, const struct w
 
 struct wss_top_layout wss_top_layout(int width, const struct wss_top_widths *widths)
 {
-	struct wss_top_layout layout = { .n = 0 };
+	struct wss_top_layout layout = {.n = 0};
 	int fixed = 0, rest, x = 0;
 
 	if (width > WSS_TOP_WIDTH_MAX)
@@ -108,8 +109,8 @@ void wss_top_sort_names(char *ret_names, size_t size)
 	ret_names[0] = '\0';
 	for (size_t i = 0; i < wss_top_n_columns && len < size; i++)
 		if (wss_top_columns[i].name)
-			len += (size_t)snprintf(ret_names + len, size - len, "%s%s",
-						len ? " " : "", wss_top_columns[i].name);
+			len += (size_t)snprintf(ret_names + len, size - len, "%s%s", len ? " " : "",
+						wss_top_columns[i].name);
 }
 
 int wss_top_sort_key(int key)
@@ -130,11 +131,6 @@ size_t wss_top_sort_step(size_t column, int step)
 
 /* --- order --- */
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* What is unknown comes last, whatever the direction; names decide between equals. */
 static int compare_guests(const void *a, const void *b, void *opaque)
 {
@@ -150,7 +146,7 @@ static int compare_guests(const void *a, const void *b, void *opaque)
 	else if (x.number.known != y.number.known)
 		return x.number.known ? -1 : 1;
 	else if (x.number.known)
-		order = compare_numbers(x.number.value, y.number.value);
+		order = (x.number.value > y.number.value) - (x.number.value < y.number.value);
 	if (column->descending != settings->reverse)
 		order = -order;
 	if (!order)
@@ -161,7 +157,8 @@ static int compare_guests(const void *a, const void *b, void *opaque)
 int wss_top_select(const struct wss_top_view *view, const struct wss_top_settings *settings,
 		   const struct wss_guest_view ***ret_list, size_t *ret_n, struct wss_error *err)
 {
-	const struct wss_guest_view **list = calloc(view->guests.n + 1, sizeof(const struct wss_guest_view *));
+	const struct wss_guest_view **list =
+		calloc(view->guests.n + 1, sizeof(const struct wss_guest_view *));
 	size_t n = 0;
 
 	if (!list)
@@ -213,8 +210,8 @@ void wss_top_fit(const struct wss_top_settings *settings, char text[WSS_TOP_TEXT
 }
 
 /* Fits text into its cell, and fills that with blanks. */
-static void cell_pad(const struct wss_top_settings *settings, char text[WSS_TOP_TEXT_MAX], int width,
-		     bool left)
+static void cell_pad(const struct wss_top_settings *settings, char text[WSS_TOP_TEXT_MAX],
+		     int width, bool left)
 {
 	size_t len, blanks;
 	int used;

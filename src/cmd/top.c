@@ -2,7 +2,6 @@
 /* virt-wss top: shows the working sets of all guests, and keeps doing so. */
 #include "cmd/top.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "client/service.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
-#include "track/fault-cost.h"
+#include "measure/kvm-cost.h"
 
 #define DELAY_NS (5 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
@@ -32,12 +31,12 @@ enum { OPT_SOCKET = 1, OPT_SORT };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
-	{ "batch", no_argument, NULL, 'b' },
-	{ "count", required_argument, NULL, 'n' },
-	{ "delay", required_argument, NULL, 'd' },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "sort", required_argument, NULL, OPT_SORT },
-	{ NULL, 0, NULL, 0 },
+	{"batch", no_argument, NULL, 'b'},
+	{"count", required_argument, NULL, 'n'},
+	{"delay", required_argument, NULL, 'd'},
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"sort", required_argument, NULL, OPT_SORT},
+	{NULL, 0, NULL, 0},
 };
 
 struct top_options {
@@ -94,7 +93,7 @@ static int top_option(void *opaque, int c, const char *value, struct wss_error *
 /* Whether a service listens at the usual place, even if it does not answer just now. */
 static bool service_runs(void)
 {
-	wss_auto_guests struct wss_guests guests = { .n = 0 };
+	wss_auto_guests struct wss_guests guests = {.n = 0};
 	struct wss_error error = WSS_ERROR_INIT;
 
 	return wss_service_guests(WSS_SERVICE_SOCKET, wss_clock_now_ns() + FIRST_ANSWER_NS, NULL,
@@ -110,14 +109,18 @@ static int open_watch(const struct wss_cli *cli, struct top_options *options,
 	struct wss_watch_options watch;
 
 	wss_watch_options_init(&watch);
-	watch.hypervisor.uri = cli->uri;
+	watch.hypervisor.uri = wss_cli_uri(cli->uri);
 	watch.hypervisor.allow_monitor = cli->monitor;
 	watch.measure.window.track.window_ns = WINDOW_NS;
 	watch.period_ns = PERIOD_NS;
-	watch.fault_ns = wss_fault_cost_ns();
+	watch.fault_ns = wss_kvm_cost()->fault_ns;
 	snprintf(text, sizeof(text), "no service: measuring within %.3g%% of CPU time",
 		 100 * watch.budget.guest_share);
 	options->settings.source = text;
+	if (options->batch)
+		wss_log(WSS_LOG_INFO,
+			"no service: each guest is measured first, which takes up to %.0f s",
+			FIRST_WINDOWS_NS / (double)WSS_NS_PER_S);
 	return wss_top_source_watch(&watch, ret_source, err);
 }
 
@@ -186,17 +189,15 @@ static int print_view(const struct wss_top_view *view, const struct wss_top_sett
 	for (size_t i = 0; i < n; i++)
 		print_row(settings, &layout, list[i], late_ns);
 	putchar('\n');
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return wss_io_output_error(errno, "cannot write the output", err);
-	return 0;
+	return wss_io_flush_output(err);
 }
 
 /* Waits for news until a time. */
 static void batch_wait(const struct wss_top_source *source, uint64_t until_ns)
 {
 	struct pollfd pfds[] = {
-		{ .fd = wss_top_source_fd(source), .events = POLLIN },
-		{ .fd = wss_stop_fd(), .events = POLLIN },
+		{.fd = wss_top_source_fd(source), .events = POLLIN},
+		{.fd = wss_stop_fd(), .events = POLLIN},
 	};
 
 	poll(pfds, sizeof(pfds) / sizeof(pfds[0]), wss_clock_poll_ms(until_ns));
@@ -217,8 +218,9 @@ static int batch_first(struct wss_top_source *source, struct wss_top_view *view,
 		}
 		if (view->any && (view->complete || wss_clock_now_ns() >= until_ns))
 			return 0;
-		batch_wait(source, until_ns > wss_clock_now_ns() ? until_ns
-								 : wss_clock_now_ns() + WSS_NS_PER_S);
+		batch_wait(source, until_ns > wss_clock_now_ns()
+					   ? until_ns
+					   : wss_clock_now_ns() + WSS_NS_PER_S);
 	}
 	return 0;
 }
@@ -226,7 +228,7 @@ static int batch_first(struct wss_top_source *source, struct wss_top_view *view,
 static int top_batch(struct wss_top_source *source, const struct top_options *options,
 		     struct wss_error *err)
 {
-	struct wss_top_view view = { .any = false };
+	struct wss_top_view view = {.any = false};
 	int r = batch_first(source, &view, err);
 
 	for (uint64_t i = 0; r == 0 && !wss_stop_requested(); i++) {
@@ -251,10 +253,12 @@ static int top_parse(struct wss_cli *cli, int argc, char **argv, struct top_opti
 	    wss_cli_finish(cli, argc, argv, err) < 0 || wss_cli_refuse_view(cli, "top", err) < 0)
 		return -1;
 	if (cli->qmp || cli->n_domains)
-		return wss_error_set(err, WSS_ERR_USAGE, "top shows all guests that libvirt runs: %s",
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "top shows all guests that libvirt runs: %s",
 				     cli->qmp ? "--qmp excludes it" : "it takes no DOMAIN");
 	if (options->socket && cli->uri)
-		return wss_error_set(err, WSS_ERR_USAGE, "--socket and --connect exclude each other");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--socket and --connect exclude each other");
 	return options->batch ? 0 : wss_top_screen_check(err);
 }
 
@@ -267,7 +271,7 @@ static void drop_message(enum wss_log_level level, const char *text)
 
 static int top_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct top_options options = { .count = 0 };
+	struct top_options options = {.count = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_top_source *source = NULL;
 	int r = -1;
@@ -289,18 +293,18 @@ static int top_run(struct wss_cli *cli, int argc, char **argv)
 	return wss_stop_signal() ? 128 + wss_stop_signal() : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT "bn:d:", long_options, top_option };
-
 static const struct wss_option_values values[] = {
-	{ "sort", "name wss percent balloon maximum rss swap written cold recommended reclaimable age cost" },
-	{ NULL, NULL },
+	{"sort", "name wss percent balloon maximum rss swap cold recommended reclaimable age"},
+	{NULL, NULL},
 };
 
 const struct wss_command wss_cmd_top = {
 	.name = "top",
 	.summary = "show the working sets of all guests, continuously",
 	.help = wss_help_top,
-	.syntax = &syntax,
+	.short_options = WSS_COMMON_SHORT "bn:d:",
+	.long_options = long_options,
+	.take = top_option,
 	.takes = WSS_WORDS_NONE,
 	.values = values,
 	.run = top_run,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The parts of top: where guests come from, the table, the screen. */
-#ifndef WSS_CMD_TOP_H
-#define WSS_CMD_TOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +8,7 @@
 #include <stdio.h>
 
 #include "client/guests.h"
-#include "service/watch.h"
+#include "serve/watch.h"
 
 #define WSS_TOP_DELAY_MIN_NS (WSS_NS_PER_S / 2)
 #define WSS_TOP_DELAY_MAX_NS (3600 * WSS_NS_PER_S)
@@ -154,5 +153,3 @@ const char *wss_top_version(void);
 
 /* Whether text in the locale of the environment is UTF-8. Sets that locale for characters. */
 bool wss_top_locale(void);
-
-#endif

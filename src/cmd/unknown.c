@@ -13,7 +13,7 @@ static size_t count_options(const struct wss_command *command, const char *name,
 {
 	size_t n = 0;
 
-	for (const struct option *o = command->syntax->long_options; o->name; o++)
+	for (const struct option *o = command->long_options; o->name; o++)
 		if (!strncmp(o->name, name, strlen(name))) {
 			*ret_last = o;
 			n++;
@@ -25,7 +25,7 @@ static const char *nearest_option(const struct wss_command *command, const char 
 {
 	struct wss_nearest nearest = {.typed = name};
 
-	for (const struct option *o = command->syntax->long_options; o->name; o++)
+	for (const struct option *o = command->long_options; o->name; o++)
 		wss_nearest_offer(&nearest, o->name);
 	return wss_nearest_word(&nearest);
 }
@@ -41,13 +41,12 @@ static int unknown_long(const struct wss_command *command, const char *name, boo
 		return wss_error_set(err, WSS_ERR_USAGE, "option '--%s' takes no value",
 				     last->name);
 	if (n > 1)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "option '--%s' is ambiguous (see --help)", name);
+		return wss_error_set(err, WSS_ERR_USAGE, "option '--%s' is ambiguous (see --help)",
+				     name);
 	nearest = nearest_option(command, name);
 	if (nearest)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "unknown option '--%s': did you mean '--%s'?", name,
-				     nearest);
+				     "unknown option '--%s': did you mean '--%s'?", name, nearest);
 	return wss_error_set(err, WSS_ERR_USAGE, "unknown option '--%s' (see --help)", name);
 }
 
@@ -58,7 +57,7 @@ int wss_cli_unknown_option(const struct wss_command *command, const char *word,
 	char name[64];
 
 	/* A short option, possibly within a group that getopt_long() has not finished. */
-	if (isgraph(optopt) && !strchr(command->syntax->short_options, optopt))
+	if (isgraph(optopt) && !strchr(wss_cli_short_options(command), optopt))
 		return wss_error_set(err, WSS_ERR_USAGE, "unknown option '-%c' (see --help)",
 				     optopt);
 	snprintf(name, sizeof(name), "%.*s", len > 2 ? (int)len - 2 : 0, word + 2);
@@ -73,9 +72,8 @@ int wss_cli_unknown_command(const struct wss_command *const *commands, const cha
 	for (; *commands; commands++)
 		wss_nearest_offer(&nearest, (*commands)->name);
 	if (wss_nearest_word(&nearest))
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "unknown command '%s': did you mean '%s'?", word,
-				     wss_nearest_word(&nearest));
+		return wss_error_set(err, WSS_ERR_USAGE, "unknown command '%s': did you mean '%s'?",
+				     word, wss_nearest_word(&nearest));
 	return wss_error_set(err, WSS_ERR_USAGE, "unknown command '%s' (see virt-wss --help)",
 			     word);
 }

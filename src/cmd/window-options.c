@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
 
 #define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define JOBS_MAX 1000
@@ -51,7 +50,8 @@ static int parse_granularity(const char *name, struct wss_measure_options *measu
 	measure->both = !strcmp(name, "both");
 	if (measure->both || wss_granularity_parse(name, &measure->window.track.granularity) == 0)
 		return 0;
-	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k, auto or both", name);
+	return wss_error_set(err, WSS_ERR_USAGE,
+			     "--granularity: '%s' is not native, 4k, auto or both", name);
 }
 
 static int parse_recorder(const char *name, struct wss_measure_options *measure,
@@ -97,8 +97,7 @@ static int option_take(struct wss_round_options *round, uint64_t *deadline_ns, i
 	case WSS_OPT_RECORDER:
 		return parse_recorder(value, measure, err);
 	case WSS_OPT_DEADLINE:
-		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
-					  deadline_ns, err);
+		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline", deadline_ns, err);
 	case WSS_OPT_JOBS:
 		if (wss_number_parse(value, 1, JOBS_MAX, "--jobs", &number, err) < 0)
 			return -1;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Options shared by sample and profile: how to take windows, and of how many guests at a time.
- */
-#ifndef WSS_CMD_WINDOW_OPTIONS_H
-#define WSS_CMD_WINDOW_OPTIONS_H
+/* Options shared by sample and profile: how to take windows, and of how many guests at a time. */
+#pragma once
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "out/progress.h"
-#include "service/round.h"
+#include "measure/round.h"
+#include "show/progress.h"
 
 enum {
 	WSS_OPT_METHOD = 2000,
@@ -21,15 +18,17 @@ enum {
 	WSS_OPT_JOBS,
 };
 
-#define WSS_WINDOW_LONG                                                 \
-	{"method", required_argument, NULL, WSS_OPT_METHOD},             \
-	{"granularity", required_argument, NULL, WSS_OPT_GRANULARITY},   \
-	{"max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS},     \
-	{"max-stall", required_argument, NULL, WSS_OPT_MAX_STALL},       \
-	{"recorder", required_argument, NULL, WSS_OPT_RECORDER},         \
-	{"pause", no_argument, NULL, WSS_OPT_PAUSE},                     \
-	{"deadline", required_argument, NULL, WSS_OPT_DEADLINE},         \
-	{"jobs", required_argument, NULL, WSS_OPT_JOBS}
+#define WSS_WINDOW_LONG                                                        \
+	{"method", required_argument, NULL, WSS_OPT_METHOD},                   \
+		{"granularity", required_argument, NULL, WSS_OPT_GRANULARITY}, \
+		{"max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS},   \
+		{"max-stall", required_argument, NULL, WSS_OPT_MAX_STALL},     \
+		{"recorder", required_argument, NULL, WSS_OPT_RECORDER},       \
+		{"pause", no_argument, NULL, WSS_OPT_PAUSE},                   \
+		{"deadline", required_argument, NULL, WSS_OPT_DEADLINE},       \
+	{                                                                      \
+		"jobs", required_argument, NULL, WSS_OPT_JOBS                  \
+	}
 
 /* The longest that --max-stall takes. */
 #define WSS_MAX_STALL_MAX_NS (60 * WSS_NS_PER_S)
@@ -59,5 +58,3 @@ int wss_window_option(struct wss_round_options *round, uint64_t *deadline_ns, in
 
 /* Shows on line (NULL: nowhere) how many of several guests are done. */
 void wss_window_say_progress(const struct wss_round_progress *progress, struct wss_progress *line);
-
-#endif

@@ -36,7 +36,7 @@
 struct wss_conn_side {
 	virConnectPtr vir; /* NULL: not open. Belongs to the call, if there is one */
 	char uuid[VIR_UUID_STRING_BUFLEN]; /* the domain of its call; "": it is idle */
-	uint64_t since_ns; /* the call began, or it has been idle */
+	uint64_t since_ns;		   /* the call began, or it has been idle */
 };
 
 struct wss_conn_sides {
@@ -77,7 +77,8 @@ void wss_conn_sides_free(struct wss_conn_sides *sides)
 }
 
 /* Does a call about this domain hang? The caller holds the lock. */
-static int check_hanging(const struct wss_conn_sides *sides, const char *uuid, struct wss_error *err)
+static int check_hanging(const struct wss_conn_sides *sides, const char *uuid,
+			 struct wss_error *err)
 {
 	for (size_t i = 0; i < SIDES_MAX; i++) {
 		const struct wss_conn_side *side = &sides->side[i];
@@ -115,8 +116,9 @@ static struct wss_conn_side *side_find(struct wss_conn_sides *sides, bool more)
  * Takes a connection for a call about the domain, which may still have to be opened. Without a deadline it does not wait
  * for others that hang: *ret_side is NULL then.
  */
-static int side_take(struct wss_conn_sides *sides, const char *uuid, const struct wss_deadline *deadline,
-		     const char *step, struct wss_conn_side **ret_side, struct wss_error *err)
+static int side_take(struct wss_conn_sides *sides, const char *uuid,
+		     const struct wss_deadline *deadline, const char *step,
+		     struct wss_conn_side **ret_side, struct wss_error *err)
 {
 	const struct wss_cancel *cancel = wss_deadline_cancel(deadline);
 	uint64_t start_ns = wss_clock_now_ns();
@@ -134,7 +136,9 @@ static int side_take(struct wss_conn_sides *sides, const char *uuid, const struc
 			break;
 		}
 		if (!patient)
-			wss_deadline_step(deadline, "waiting for libvirt, whose calls about other guests hang");
+			wss_deadline_step(
+				deadline,
+				"waiting for libvirt, whose calls about other guests hang");
 		wss_cond_wait_a_moment(&sides->changed, &sides->lock);
 		patient = wss_clock_now_ns() - start_ns < PATIENCE_NS;
 	}
@@ -186,15 +190,17 @@ static bool side_open(const struct wss_conn *conn, struct wss_conn_side *side)
 		virConnectClose(side->vir);
 	side->vir = conn->sides->read_only ? virConnectOpenReadOnly(conn->uri_text)
 					   : virConnectOpen(conn->uri_text);
-	if (side->vir && virConnectSetKeepAlive(side->vir, WSS_CONN_KEEPALIVE_S, WSS_CONN_KEEPALIVE_COUNT) < 0)
+	if (side->vir &&
+	    virConnectSetKeepAlive(side->vir, WSS_CONN_KEEPALIVE_S, WSS_CONN_KEEPALIVE_COUNT) < 0)
 		virResetLastError();
 	return side->vir != NULL;
 }
 
-int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, const struct wss_deadline *deadline,
-			const char *step, struct wss_conn_call *ret_call, struct wss_error *err)
+int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom,
+			const struct wss_deadline *deadline, const char *step,
+			struct wss_conn_call *ret_call, struct wss_error *err)
 {
-	struct wss_conn_call call = { .conn = conn };
+	struct wss_conn_call call = {.conn = conn};
 	char uuid[VIR_UUID_STRING_BUFLEN];
 
 	wss_deadline_step(deadline, step);
@@ -231,5 +237,5 @@ void wss_conn_call_end(struct wss_conn_call *call)
 		virDomainFree(call->dom);
 	if (call->side)
 		side_give_back(call->conn->sides, call->side);
-	*call = (struct wss_conn_call){ .conn = NULL };
+	*call = (struct wss_conn_call){.conn = NULL};
 }

@@ -79,10 +79,12 @@ static virDomainPtr lookup_as(struct wss_conn *conn, const char *word, enum mean
 	switch (meaning) {
 	case MEANS_ID:
 		return *word && !word[digits] && digits < 10
-			       ? virDomainLookupByID(conn->vir, atoi(word)) : NULL;
+			       ? virDomainLookupByID(conn->vir, atoi(word))
+			       : NULL;
 	case MEANS_UUID:
 		return strlen(word) == VIR_UUID_STRING_BUFLEN - 1
-			       ? virDomainLookupByUUIDString(conn->vir, word) : NULL;
+			       ? virDomainLookupByUUIDString(conn->vir, word)
+			       : NULL;
 	default:
 		return *word ? virDomainLookupByName(conn->vir, word) : NULL;
 	}
@@ -116,12 +118,11 @@ static int refuse_ambiguous_word(virDomainPtr first, enum meaning first_meaning,
 
 	uuid_of(first, first_uuid);
 	uuid_of(second, second_uuid);
-	return wss_error_set(
-		err, WSS_ERR_AMBIGUOUS,
-		"matches two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
-		"'%.80s' (UUID %s)",
-		meaning_names[first_meaning], virDomainGetName(first), first_uuid,
-		meaning_names[second_meaning], virDomainGetName(second), second_uuid);
+	return wss_error_set(err, WSS_ERR_AMBIGUOUS,
+			     "matches two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
+			     "'%.80s' (UUID %s)",
+			     meaning_names[first_meaning], virDomainGetName(first), first_uuid,
+			     meaning_names[second_meaning], virDomainGetName(second), second_uuid);
 }
 
 static virDomainPtr lookup_word(struct wss_conn *conn, const char *word, struct wss_error *err)

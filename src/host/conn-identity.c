@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The host that libvirt runs on, as libvirt reports it. One thread asks, the others wait for its answer:
- * libvirt may take seconds for its capabilities, and makes them for one client at a time.
+ * libvirt may take seconds for its capabilities, and makes them for one client at a time. A failure is their answer,
+ * too, and is kept for a minute, so that it is not repeated for each guest.
  */
 #include "host/conn-private.h"
 
@@ -10,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cond.h"
 #include "host/domxml.h"
 #include "host/locality.h"
+
+#define FAILURE_NS (60 * WSS_NS_PER_S)
 
 /* Freed with its last connection. */
 struct wss_conn_identity {
@@ -21,6 +25,8 @@ struct wss_conn_identity {
 	pthread_cond_t changed;
 	bool asking; /* under the lock, as are the others */
 	bool known;
+	struct wss_error failure; /* of the last call, unless the connection was lost */
+	uint64_t failed_ns;
 	char uuid[WSS_UUID_TEXT_MAX]; /* "": libvirt reports none */
 	char *name;		      /* NULL: unknown, or not asked for */
 };
@@ -97,21 +103,31 @@ static int identity_get(struct wss_conn *conn, bool name_too, const struct wss_d
 {
 	struct wss_conn_identity *identity = conn->identity;
 	char uuid[WSS_UUID_TEXT_MAX] = "", *name = NULL;
+	struct wss_error failure = WSS_ERROR_INIT;
 	int r;
 
 	wss_deadline_step(deadline, "asking libvirt for its capabilities");
 	pthread_mutex_lock(&identity->lock);
 	r = identity_wait(identity, deadline, err);
+	if (r == 0 && identity->failure.code &&
+	    wss_clock_now_ns() - identity->failed_ns < FAILURE_NS)
+		r = wss_error_set(err, identity->failure.code, "%s", identity->failure.text);
 	identity->asking = r == 0 && !identity->known;
 	if (!identity->asking) {
 		pthread_mutex_unlock(&identity->lock);
 		return r;
 	}
 	pthread_mutex_unlock(&identity->lock);
-	r = identity_ask(conn->vir, name_too, deadline, uuid, &name, err);
+	r = identity_ask(conn->vir, name_too, deadline, uuid, &name, &failure);
+	if (r < 0)
+		wss_error_set(err, failure.code, "%s", failure.text);
 	pthread_mutex_lock(&identity->lock);
 	identity->asking = false;
 	identity->known = r == 0;
+	identity->failed_ns = wss_clock_now_ns();
+	identity->failure = failure;
+	if (failure.code == WSS_ERR_CONNECT)
+		wss_error_clear(&identity->failure);
 	snprintf(identity->uuid, sizeof(identity->uuid), "%s", uuid);
 	identity->name = name;
 	pthread_cond_broadcast(&identity->changed);
@@ -128,6 +144,6 @@ int wss_conn_check_locality(struct wss_conn *conn, const struct wss_host *host,
 
 	if (asks && identity_get(conn, !host->uuid[0], deadline, err) < 0)
 		return -1;
-	return wss_locality_check(host, &conn->uri, identity->uuid[0] ? identity->uuid : NULL, identity->name,
-				  err);
+	return wss_locality_check(host, &conn->uri, identity->uuid[0] ? identity->uuid : NULL,
+				  identity->name, err);
 }

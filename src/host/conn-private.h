@@ -3,8 +3,7 @@
  * Shared by conn.c (the connection), conn-call.c (calls that may hang), conn-domains.c (finding domains),
  * conn-identity.c (its host), domain.c (a guest) and monitor.c.
  */
-#ifndef WSS_HOST_CONN_PRIVATE_H
-#define WSS_HOST_CONN_PRIVATE_H
+#pragma once
 
 #include <libvirt/libvirt.h>
 #include <pthread.h>
@@ -63,8 +62,9 @@ struct wss_conn_call {
  * deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an earlier call about the domain
  * hangs, WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
  */
-int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, const struct wss_deadline *deadline,
-			const char *step, struct wss_conn_call *ret_call, struct wss_error *err);
+int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom,
+			const struct wss_deadline *deadline, const char *step,
+			struct wss_conn_call *ret_call, struct wss_error *err);
 
 /* Accepts one that is all zero. */
 void wss_conn_call_end(struct wss_conn_call *call);
@@ -78,12 +78,18 @@ void wss_conn_call_end(struct wss_conn_call *call);
 int wss_conn_check_locality(struct wss_conn *conn, const struct wss_host *host,
 			    const struct wss_deadline *deadline, struct wss_error *err);
 
+/*
+ * Finds and holds the QEMU of a domain with that configuration, as wss_process_attach(). WSS_ERR_UNSUPPORTED if it
+ * runs on another host, or if the driver runs no QEMU.
+ */
+int wss_conn_process(struct wss_conn *conn, const struct wss_host *host,
+		     const struct wss_domxml *config, const struct wss_deadline *deadline,
+		     struct wss_process *ret_process, struct wss_error *err);
+
 /* Sets err from libvirt's last error: "what: text". A lost connection is WSS_ERR_CONNECT. */
 int wss_conn_error(struct wss_error *err, const char *what);
 
-/*
- * Looks up a domain. Returns NULL with err set if there is none, or if the name refers to two.
- */
+/* Looks up a domain. Returns NULL with err set if there is none, or if the name refers to two. */
 virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref *ref,
 			     struct wss_error *err);
 
@@ -96,14 +102,12 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
  * also in the configuration of a persistent domain. WSS_ERR_BUSY during a job;
  * WSS_ERR_UNSUPPORTED on a read-only connection.
  */
-int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
-		   const char *xml, bool persistent, struct wss_error *err);
+int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix, const char *xml,
+		   bool persistent, struct wss_error *err);
 
 /*
  * QMP through libvirt's monitor command. Taints the domain. dom and deadline (may be NULL) are
  * borrowed and must outlive the returned connection.
  */
-int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline,
-		     struct qmp **ret_qmp, struct wss_error *err);
-
-#endif
+int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline, struct qmp **ret_qmp,
+		     struct wss_error *err);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <libvirt/virterror.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,9 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/worker.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "base/worker.h"
+#include "host/inventories.h"
 #include "host/lifecycle.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
@@ -182,10 +183,22 @@ static void opening_free(void *opaque)
 
 static void opening_connect(struct opening *o)
 {
+	const char *default_uri = o->uri ? NULL : getenv("LIBVIRT_DEFAULT_URI");
+	const struct wss_inventory_ops *meant = wss_inventory_meant(o->uri);
+	bool is_default = default_uri && *default_uri;
+	char what[320];
+
 	o->conn->vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
 	if (o->conn->vir)
 		return;
-	wss_conn_error(&o->error, "cannot connect to libvirt");
+	if (is_default)
+		snprintf(what, sizeof(what),
+			 "cannot connect to libvirt at %.200s (LIBVIRT_DEFAULT_URI)", default_uri);
+	else
+		snprintf(what, sizeof(what), "cannot connect to libvirt%s%.200s%s%s%s",
+			 o->uri ? " at " : "", o->uri ? o->uri : "", meant ? " (did you mean " : "",
+			 meant ? meant->uri : "", meant ? "?)" : "");
+	wss_conn_error(&o->error, what);
 	o->error.code = WSS_ERR_CONNECT;
 	/* If that fails as well, report the first reason. */
 	if (o->reading && (o->conn->vir = virConnectOpenReadOnly(o->uri))) {
@@ -202,12 +215,14 @@ static void opening_run(void *opaque)
 	if (!o->conn->vir)
 		return;
 	/* Drivers inside this process have no peer to lose: they return -1 or 1. */
-	o->has_peer = virConnectSetKeepAlive(o->conn->vir, WSS_CONN_KEEPALIVE_S, WSS_CONN_KEEPALIVE_COUNT) == 0;
+	o->has_peer = virConnectSetKeepAlive(o->conn->vir, WSS_CONN_KEEPALIVE_S,
+					     WSS_CONN_KEEPALIVE_COUNT) == 0;
 	if (!o->has_peer)
 		virResetLastError();
 	if (conn_describe(o->conn, &o->error) < 0)
 		return;
-	if (o->has_peer && !o->conn->uri.has_server && !(o->conn->sides = wss_conn_sides_new(o->read_only)))
+	if (o->has_peer && !o->conn->uri.has_server &&
+	    !(o->conn->sides = wss_conn_sides_new(o->read_only)))
 		wss_error_set(&o->error, WSS_ERR_NO_MEMORY, "out of memory");
 	else
 		o->open = true;
@@ -232,7 +247,7 @@ static int open_with_deadline(const char *uri, bool reading, struct wss_conn **r
 			      struct wss_error *err)
 {
 	struct opening *o = opening_new(uri, reading);
-	struct wss_work work = { opening_run, opening_free, o, o ? &o->deadline : NULL };
+	struct wss_work work = {opening_run, opening_free, o, o ? &o->deadline : NULL};
 	struct wss_error late = WSS_ERROR_INIT;
 	int r;
 
@@ -327,7 +342,7 @@ static void closing_run(void *opaque)
 /* Closing calls libvirtd, which may hang by now. Nobody needs its answer. */
 void wss_conn_close(struct wss_conn *conn)
 {
-	struct wss_work work = { closing_run, conn_free, conn, NULL };
+	struct wss_work work = {closing_run, conn_free, conn, NULL};
 	struct wss_error why = WSS_ERROR_INIT;
 
 	if (!conn)

@@ -5,8 +5,7 @@
  * wss_conn_close() run in a thread of their own with a deadline; everything else that calls
  * libvirt belongs in a worker (base/worker.h).
  */
-#ifndef WSS_HOST_CONN_H
-#define WSS_HOST_CONN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +14,6 @@
 #include "base/error.h"
 #include "host/guest.h"
 #include "host/host.h"
-#include "host/origin.h"
 
 struct wss_conn;
 struct wss_conn_identity;
@@ -27,9 +25,7 @@ struct wss_conn_identity;
  */
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
-/*
- * Like wss_conn_open(), but falls back to a read-only connection if a writable one is refused.
- */
+/* Like wss_conn_open(), but falls back to a read-only connection if a writable one is refused. */
 int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
 /*
@@ -105,13 +101,12 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		   struct wss_error *err);
 
-/* A domain's identity, its metadata element and what it was made from. */
+/* A domain's identity and its metadata element. */
 struct wss_conn_entry {
 	char name[WSS_NAME_MAX];
 	char uuid[WSS_UUID_TEXT_MAX];
 	bool active; /* has an id: running or paused */
 	char *xml;   /* malloc()ed, owned by the caller; NULL if there is no such element */
-	struct wss_origin origin;
 };
 
 /*
@@ -138,8 +133,12 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
 
 /* Memory of a domain. */
 struct wss_conn_size {
-	struct wss_amount assigned_bytes; /* its largest size; 0 if it does not run; unknown if libvirt cannot be asked */
-	struct wss_amount paused_bytes;	  /* its present size, if it is paused */
+	/* Its largest size, whether or not it runs; unknown if libvirt cannot be asked. */
+	struct wss_amount maximum_bytes;
+	/* The same; 0 if it does not run; unknown if libvirt cannot be asked. */
+	struct wss_amount assigned_bytes;
+	/* Its present size, if it is paused, suspended or crashed. */
+	struct wss_amount paused_bytes;
 };
 
 /* Returns that of the domain with that UUID. */
@@ -155,12 +154,19 @@ void wss_conn_follow_reboots(struct wss_conn *conn);
 bool wss_conn_next_reboot(struct wss_conn *conn, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
 /*
- * Reads the configuration of the domain with that UUID, and its balloon's statistics, which are
- * all unknown if it reports none. Fails as described at struct wss_domain_ref; ret_config is then
- * untouched.
+ * Reads the configuration of the running domain with that UUID, with what its process shows if that can be found on
+ * host. Fails as described at struct wss_domain_ref; ret_config is then untouched.
  */
-int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *ret_config,
-		    struct wss_balloon_stats *ret_stats, struct wss_error *err);
+int wss_conn_config(struct wss_conn *conn, const struct wss_host *host, const char *uuid,
+		    const struct wss_deadline *deadline, struct wss_domxml *ret_config,
+		    struct wss_error *err);
+
+/*
+ * Reads the statistics of that domain's balloon, which are all unknown if it reports none. Hangs if its QEMU does. Fails
+ * as wss_conn_config(), and with WSS_ERR_BUSY while too many other calls hang.
+ */
+int wss_conn_balloon_stats(struct wss_conn *conn, const char *uuid,
+			   struct wss_balloon_stats *ret_stats, struct wss_error *err);
 
 /* Whether the connection is open as far as libvirt's client knows, which asks nobody. */
 bool wss_conn_alive(struct wss_conn *conn);
@@ -173,5 +179,3 @@ char *wss_conn_hostname(struct wss_conn *conn);
 
 /* Returns the version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
-
-#endif

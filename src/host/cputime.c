@@ -35,8 +35,7 @@ int wss_cputime_read(const struct wss_process *process, struct wss_cputime *ret_
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
 		    wss_procfile_read_stat(&process->proc, path, &line) < 0)
 			continue;
-		ret_cputime->threads[ret_cputime->n].tid =
-			(pid_t)strtol(entry->d_name, NULL, 10);
+		ret_cputime->threads[ret_cputime->n].tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		ret_cputime->threads[ret_cputime->n++].ticks = line.cpu_ticks;
 	}
 	closedir(dir);

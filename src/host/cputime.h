@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* CPU time of the threads of a QEMU process, most of which are its virtual CPUs. */
-#ifndef WSS_HOST_CPUTIME_H
-#define WSS_HOST_CPUTIME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,12 +28,10 @@ int wss_cputime_read(const struct wss_process *process, struct wss_cputime *ret_
 /* Between two readings: the shares of the time for which CPUs were busy. */
 struct wss_cputime_shares {
 	double busiest; /* of the thread that ran most, 0 to 1 */
-	double mean; /* of all threads together, divided by the number of virtual CPUs, 0 to 1
+	double mean;	/* of all threads together, divided by the number of virtual CPUs, 0 to 1
 		      */
 };
 
 /* Compares two readings; vcpus is at least 1. All 0 if no time has passed. */
 struct wss_cputime_shares wss_cputime_compare(const struct wss_cputime *before,
 					      const struct wss_cputime *after, unsigned vcpus);
-
-#endif

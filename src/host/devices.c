@@ -8,8 +8,7 @@
 #include "host/xml.h"
 
 /* Why QEMU must not start the dirty log. */
-#define OUTSIDE                                                                               \
-	"it writes to guest memory from outside QEMU, which aborts if it cannot log that"
+#define OUTSIDE "it writes to guest memory from outside QEMU, which aborts if it cannot log that"
 #define MEMORY "memory beside the guest's RAM, with which the dirty log was not tried"
 #define UNKNOWN "virt-wss does not know it"
 
@@ -39,8 +38,8 @@ static const struct rule rules[] = {
 	{"hostdev", NULL, "type", " usb scsi ", OUTSIDE},
 	{"hub", NULL, NULL, NULL, NULL},
 	{"input", NULL, "type", " evdev keyboard mouse passthrough tablet ", UNKNOWN},
-	{"interface", NULL, "type",
-	 " bridge client direct ethernet mcast network server udp user ", OUTSIDE},
+	{"interface", NULL, "type", " bridge client direct ethernet mcast network server udp user ",
+	 OUTSIDE},
 	{"interface", "driver", "name", " qemu vhost ", UNKNOWN},
 	{"iommu", NULL, "model", " amd intel smmuv3 virtio ", UNKNOWN},
 	{"lease", NULL, NULL, NULL, NULL},
@@ -106,11 +105,13 @@ static const struct {
 	const char *hazard; /* NULL: the dirty log may be started */
 } classes[] = {
 	{"vhost-user* vhost-vdpa* vfio-* x-vfio-* kvm-pci-assign vhost-scsi "
-	 "x-pci-proxy-dev pvrdma xen-* xenbus*", OUTSIDE},
+	 "x-pci-proxy-dev pvrdma xen-* xenbus*",
+	 OUTSIDE},
 	/* Its backend may be one of vhost-user. */
 	{"virtio-crypto", OUTSIDE},
 	{"ivshmem* nvdimm spapr-nvdimm virtio-pmem virtio-mem cxl-type3 sgx-epc "
-	 "hv-balloon vmapple-*", MEMORY},
+	 "hv-balloon vmapple-*",
+	 MEMORY},
 	/* RAM, and vCPUs that were plugged. */
 	{"pc-dimm *-cpu *-cpu-core", NULL},
 	/* vhost in the host's kernel, which logs what it writes. */
@@ -121,37 +122,44 @@ static const struct {
 	{"virtio-9p virtio-balloon virtio-blk virtio-gpu* virtio-input-host virtio-iommu "
 	 "virtio-keyboard virtio-mouse virtio-multitouch virtio-nsm virtio-rng "
 	 "virtio-scsi virtio-serial virtio-snd virtio-sound virtio-tablet virtio-vga* "
-	 "virtserialport virtconsole", NULL},
+	 "virtserialport virtconsole",
+	 NULL},
 	/* Disks and their controllers. */
 	{"ahci am53c974 dc390 floppy ich9-ahci ide-* isa-fdc isa-ide lsi53c810 "
 	 "lsi53c895a megasas megasas-gen2 mptsas1068 nvme nvme-ns nvme-subsys piix3-ide "
 	 "piix4-ide pvscsi scsi-block scsi-cd scsi-disk scsi-generic scsi-hd emmc "
-	 "sd-card* sdhci-pci spapr-vscsi ufs ufs-lu", NULL},
+	 "sd-card* sdhci-pci spapr-vscsi ufs ufs-lu",
+	 NULL},
 	/* Network and CAN. */
 	{"ctucan_pci e1000* i82* igb igbvf kvaser_pci mioe3680_pci ne2k_isa ne2k_pci "
-	 "pcm3680_pci pcnet rocker rtl8139 spapr-vlan sungem tulip vmxnet3", NULL},
+	 "pcm3680_pci pcnet rocker rtl8139 spapr-vlan sungem tulip vmxnet3",
+	 NULL},
 	/* Pictures and sound. */
 	{"AC97 ES1370 VGA adlib ati-vga bochs-display cirrus-vga cs4231a gus hda-* "
 	 "ich9-intel-hda intel-hda isa-cirrus-vga isa-vga qxl qxl-vga ramfb sb16 "
-	 "secondary-vga sga vmware-svga", NULL},
+	 "secondary-vga sga vmware-svga",
+	 NULL},
 	/* USB, smart cards and keys, those of the host included: QEMU itself talks to them. */
 	{"usb-* canokey ccid-card-* ich9-usb-* nec-usb-xhci pci-ohci piix3-usb-uhci "
-	 "piix4-usb-uhci qemu-xhci u2f-*", NULL},
+	 "piix4-usb-uhci qemu-xhci u2f-*",
+	 NULL},
 	/* Buses and bridges. */
 	{"cxl-downstream cxl-rp cxl-switch-* cxl-upstream i82801b11-bridge ioh3420 "
 	 "pci-bridge pci-bridge-seat pcie-pci-bridge pcie-root-port pxb pxb-cxl pxb-pcie "
 	 "spapr-pci-host-bridge vmbus-bridge x3130-upstream xio3130-downstream amd-iommu "
-	 "AMDVI-PCI arm-smmuv3 intel-iommu riscv-iommu* zpci", NULL},
+	 "AMDVI-PCI arm-smmuv3 intel-iommu riscv-iommu* zpci",
+	 NULL},
 	/* Serial and parallel ports, consoles. */
 	{"i2c-ddc ipoctal232 isa-debugcon isa-parallel isa-serial pci-serial "
-	 "pci-serial-2x pci-serial-4x sclpconsole sclplmconsole spapr-vty tpci200 "
-	 "x-terminal3270", NULL},
+	 "pci-serial-2x pci-serial-4x sclpconsole sclplmconsole spapr-vty tpci200 x-terminal3270",
+	 NULL},
 	/* The board: sensors, clocks, firmware, watchdogs. */
 	{"acpi-erst diag288 hv-syndbg hyperv-testdev i6300esb i8042 i82801 ib700 "
 	 "ipmi-bmc-extern ipmi-bmc-sim isa-applesmc isa-debug-exit isa-ipmi-bt "
 	 "isa-ipmi-kcs mc146818rtc pci-ipmi-bt pci-ipmi-kcs pvpanic* smbus-ipmi "
 	 "spapr-nvram spapr-rng spapr-rtc tpm-crb* tpm-spapr tpm-tis* uefi-vars-* "
-	 "vmcoreinfo vmclock vmgenid vmmouse", NULL},
+	 "vmcoreinfo vmclock vmgenid vmmouse",
+	 NULL},
 	/* For tests, and loaders, which write before the guest starts. */
 	{"edu guest-loader loader pc-testdev pci-testdev", NULL},
 };
@@ -159,8 +167,8 @@ static const struct {
 /* Whether the name, with or without the suffix of a bus, is one of the patterns. */
 static bool model_is_among(const char *model, const char *names)
 {
-	static const char *const suffixes[] = {"-non-transitional", "-transitional", "-pci",
-					       "-ccw", "-device"};
+	static const char *const suffixes[] = {"-non-transitional", "-transitional", "-pci", "-ccw",
+					       "-device"};
 	char name[WSS_NAME_MAX], pattern[64];
 
 	snprintf(name, sizeof(name), "%s", model);
@@ -187,29 +195,59 @@ const char *wss_device_model_hazard(const char *model)
 	return UNKNOWN;
 }
 
+const char *wss_machine_hazard(const char *machine)
+{
+	/* Distributions give theirs endings of their own. */
+	static const char names[] =
+		"pc pc-* q35 rhel[0-9]* isapc microvm virt virt-* s390-ccw-virtio* pseries* "
+		"loongson3-virt malta";
+
+	return !*machine || model_is_among(machine, names) ? NULL : UNKNOWN;
+}
+
 /* Whether a disk, or a part of its chain, is an NVMe device that QEMU drives itself, or a vDPA device. */
 static bool disk_pins(const xmlNode *source)
 {
 	for (; source; source = wss_xml_child(source, "backingStore"))
-		if (wss_xml_attribute_is(source, "type", "nvme") || wss_xml_attribute_is(source, "type", "vhostvdpa"))
+		if (wss_xml_attribute_is(source, "type", "nvme") ||
+		    wss_xml_attribute_is(source, "type", "vhostvdpa"))
 			return true;
 	return false;
 }
 
+bool wss_device_is_unpinning(const xmlNode *device)
+{
+	return wss_xml_is(device, "hostdev") && wss_xml_attribute_is(device, "type", "mdev") &&
+	       (wss_xml_attribute_is(device, "model", "vfio-ap") ||
+		wss_xml_attribute_is(device, "model", "vfio-ccw"));
+}
+
 bool wss_device_pins(const xmlNode *device)
 {
+	if (wss_device_is_unpinning(device))
+		return false;
 	if (wss_xml_is(device, "hostdev"))
 		return !wss_xml_attribute_is(device, "mode", "capabilities") &&
-		       !wss_xml_attribute_is(device, "type", "usb") && !wss_xml_attribute_is(device, "type", "scsi") &&
+		       !wss_xml_attribute_is(device, "type", "usb") &&
+		       !wss_xml_attribute_is(device, "type", "scsi") &&
 		       !wss_xml_attribute_is(device, "type", "scsi_host");
 	if (wss_xml_is(device, "interface"))
-		return wss_xml_attribute_is(device, "type", "hostdev") || wss_xml_attribute_is(device, "type", "vdpa");
-	return wss_xml_is(device, "disk") && (disk_pins(device) || disk_pins(wss_xml_child(device, "mirror")));
+		return wss_xml_attribute_is(device, "type", "hostdev") ||
+		       wss_xml_attribute_is(device, "type", "vdpa");
+	return wss_xml_is(device, "disk") &&
+	       (disk_pins(device) || disk_pins(wss_xml_child(device, "mirror")));
+}
+
+bool wss_device_model_is_unpinning(const char *model)
+{
+	return !strcmp(model, "vfio-ap") || !strcmp(model, "vfio-ccw");
 }
 
 bool wss_device_model_pins(const char *model)
 {
-	return !strncmp(model, "vfio-", strlen("vfio-")) || !strncmp(model, "vhost-vdpa", strlen("vhost-vdpa"));
+	return (!strncmp(model, "vfio-", strlen("vfio-")) &&
+		!wss_device_model_is_unpinning(model)) ||
+	       !strncmp(model, "vhost-vdpa", strlen("vhost-vdpa"));
 }
 
 bool wss_device_model_shares(const char *model)
@@ -217,24 +255,77 @@ bool wss_device_model_shares(const char *model)
 	return !strncmp(model, "ivshmem", strlen("ivshmem"));
 }
 
-static bool options_contain(const char *options, size_t len, const char *word)
+/* Finds a name or value that begins so in an argument, from a place on: one within a word or path means nothing. */
+static const char *argument_find(const char *argument, const char *from, const char *word)
 {
-	return memmem(options, len, word, strlen(word)) != NULL;
+	for (const char *at = from; (at = strstr(at, word)); at++)
+		if (at == argument || strchr(",=\"", at[-1]))
+			return at;
+	return NULL;
+}
+
+static bool argument_has(const char *argument, const char *word)
+{
+	return argument_find(argument, argument, word);
+}
+
+/* Notes devices by VFIO. Returns how many of them pin no memory. */
+static unsigned argument_read_vfio(const char *argument, struct wss_domxml *config)
+{
+	unsigned n = 0;
+
+	for (const char *at = argument; (at = argument_find(argument, at, "vfio")); at++) {
+		char model[16];
+
+		snprintf(model, sizeof(model), "%.*s", (int)strcspn(at, ",\""), at);
+		if (wss_device_model_is_unpinning(model))
+			n++;
+		else
+			config->hostdevs += !config->hostdevs;
+	}
+	return n;
+}
+
+static void argument_read(const char *argument, struct wss_domxml *config)
+{
+	/* QEMU takes an underscore for a dash there. */
+	static const char *const security[] = {"confidential-guest-support",
+					       "confidential_guest_support", "memory-encryption",
+					       "memory_encryption"};
+	static const char *const pinning[] = {"vhost-vdpa", "nvme://"};
+
+	for (size_t i = 0; i < 4; i++)
+		if (!config->launch_security[0] && argument_has(argument, security[i]))
+			snprintf(config->launch_security, sizeof(config->launch_security), "%s",
+				 security[i]);
+	for (size_t i = 0; i < 2; i++)
+		config->hostdevs += !config->hostdevs && argument_has(argument, pinning[i]);
+	config->shmems += !config->shmems && argument_has(argument, "ivshmem");
+	/* on, or on-fault; QEMU before 4.0 has -realtime. */
+	config->locked |=
+		argument_has(argument, "mem-lock=on") || argument_has(argument, "mlock=on");
 }
 
 void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config)
 {
-	static const char *const security[] = {"confidential-guest-support", "memory-encryption"};
-	static const char *const pinning[] = {"vfio", "vhost-vdpa", "nvme://"};
+	/* Their values are the operator's words. */
+	static const char free_text[] = " -name -append -smbios -fw_cfg ";
+	bool is_text = false;
+	unsigned n_unpinning = 0;
 
-	for (size_t i = 0; i < 2; i++)
-		if (!config->launch_security[0] && options_contain(options, len, security[i]))
-			snprintf(config->launch_security, sizeof(config->launch_security), "%s", security[i]);
-	for (size_t i = 0; i < 3; i++)
-		config->hostdevs += options_contain(options, len, pinning[i]);
-	config->shmems += options_contain(options, len, "ivshmem");
-	/* on, or on-fault; QEMU before 4.0 has -realtime. */
-	config->locked |= options_contain(options, len, "mem-lock=on") || options_contain(options, len, "mlock=on");
+	for (const char *at = options; at < options + len; at += strlen(at) + 1) {
+		char option[16];
+
+		if (!is_text) {
+			argument_read(at, config);
+			n_unpinning += argument_read_vfio(at, config);
+		}
+		snprintf(option, sizeof(option), " %.12s ", at + !strncmp(at, "--", 2));
+		is_text = strstr(free_text, option) != NULL;
+	}
+	/* The inventory may know them, too. */
+	if (config->unpinning_hostdevs < n_unpinning)
+		config->unpinning_hostdevs = n_unpinning;
 }
 
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_hazard, size_t size)

@@ -19,7 +19,7 @@ static bool domain_runs(virDomainStatsRecordPtr record)
 static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
 		     virDomainStatsRecordPtr **ret_records, struct wss_error *err)
 {
-	virDomainPtr list[] = { dom, NULL };
+	virDomainPtr list[] = {dom, NULL};
 	int n = virDomainListGetStats(list, stats | VIR_DOMAIN_STATS_STATE, ret_records, flags);
 
 	if (n < 0)
@@ -39,57 +39,60 @@ static struct wss_amount get_amount(virDomainStatsRecordPtr record, const char *
 	/* Some of these figures come from the guest: an impossible one counts as unknown. */
 	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1 ||
 	    value > WSS_BYTES_MAX / factor)
-		return (struct wss_amount){ 0 };
-	return (struct wss_amount){ true, (uint64_t)value * factor };
+		return (struct wss_amount){0};
+	return (struct wss_amount){true, (uint64_t)value * factor};
+}
+
+static struct wss_balloon_stats read_stats(virDomainStatsRecordPtr record)
+{
+	struct wss_amount in = get_amount(record, "balloon.swap_in", 1024),
+			  out = get_amount(record, "balloon.swap_out", 1024);
+	struct wss_balloon_stats stats = {
+		.actual_bytes = get_amount(record, "balloon.current", 1024),
+		.rss_bytes = get_amount(record, "balloon.rss", 1024),
+		.usable_bytes = get_amount(record, "balloon.usable", 1024),
+		.free_bytes = get_amount(record, "balloon.unused", 1024),
+		.cache_bytes = get_amount(record, "balloon.disk_caches", 1024),
+		.managed_bytes = get_amount(record, "balloon.available", 1024),
+		.swapped_bytes = {in.known && out.known, in.value + out.value},
+		.major_faults = get_amount(record, "balloon.major_fault", 1),
+		.update_s = get_amount(record, "balloon.last-update", 1),
+	};
+
+	/*
+	 * The time comes from the guest's and QEMU's clocks: an impossible one counts as
+	 * unknown.
+	 */
+	if (stats.update_s.known && stats.update_s.value > (uint64_t)WSS_TIME_MAX_S)
+		stats.update_s = (struct wss_amount){0};
+	return stats;
 }
 
 void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest)
 {
+	struct wss_balloon_stats stats = {.update_s = {.known = false}};
+	struct wss_amount swap_in = {.known = false};
 	virDomainStatsRecordPtr *records;
 
-	guest->balloon_bytes = guest->swap_in_bytes = guest->major_faults =
-		(struct wss_amount){ 0 };
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
-		      &records, NULL) < 0)
-		return;
-	guest->balloon_bytes = get_amount(records[0], "balloon.current", 1024);
-	/* The counters of an old report would look like those of a guest that neither swaps nor faults. */
-	if (wss_balloon_report_is_current(&guest->config,
-					  get_amount(records[0], "balloon.last-update", 1))) {
-		guest->swap_in_bytes = get_amount(records[0], "balloon.swap_in", 1024);
-		guest->major_faults = get_amount(records[0], "balloon.major_fault", 1);
+		      &records, NULL) == 0) {
+		stats = read_stats(records[0]);
+		swap_in = get_amount(records[0], "balloon.swap_in", 1024);
+		virDomainStatsRecordListFree(records);
 	}
-	virDomainStatsRecordListFree(records);
+	guest->balloon_bytes = stats.actual_bytes;
+	wss_balloon_report_take(guest, &stats, swap_in);
 }
 
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err)
 {
-	struct wss_amount in, out;
 	virDomainStatsRecordPtr *records;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
 		      &records, err) < 0)
 		return -1;
-	in = get_amount(records[0], "balloon.swap_in", 1024);
-	out = get_amount(records[0], "balloon.swap_out", 1024);
-	*ret_stats = (struct wss_balloon_stats){
-		.actual_bytes = get_amount(records[0], "balloon.current", 1024),
-		.rss_bytes = get_amount(records[0], "balloon.rss", 1024),
-		.usable_bytes = get_amount(records[0], "balloon.usable", 1024),
-		.free_bytes = get_amount(records[0], "balloon.unused", 1024),
-		.cache_bytes = get_amount(records[0], "balloon.disk_caches", 1024),
-		.managed_bytes = get_amount(records[0], "balloon.available", 1024),
-		.swapped_bytes = { in.known && out.known, in.value + out.value },
-		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
-		.update_s = get_amount(records[0], "balloon.last-update", 1),
-	};
-	/*
-	 * The time comes from the guest's and QEMU's clocks: an impossible one counts as
-	 * unknown.
-	 */
-	if (ret_stats->update_s.known && ret_stats->update_s.value > (uint64_t)WSS_TIME_MAX_S)
-		ret_stats->update_s = (struct wss_amount){ 0 };
+	*ret_stats = read_stats(records[0]);
 	virDomainStatsRecordListFree(records);
 	return 0;
 }
@@ -119,7 +122,7 @@ int wss_domain_balloon_size(virDomainPtr dom, uint64_t *ret_bytes, struct wss_er
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
 {
-	virDomainBlockStatsStruct stats = { .rd_bytes = -1 };
+	virDomainBlockStatsStruct stats = {.rd_bytes = -1};
 
 	if (virDomainBlockStats(dom, "", &stats, sizeof(stats)) < 0)
 		return wss_conn_error(err, "cannot read its disk statistics");
@@ -162,7 +165,7 @@ static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_
 int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 			  struct wss_error *err)
 {
-	struct wss_kvm_counts counts = { 0 };
+	struct wss_kvm_counts counts = {0};
 	virDomainStatsRecordPtr *records;
 	bool found;
 
@@ -171,8 +174,8 @@ int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 	found = get_counter(records[0], "vm.pages_4k.cur", &counts.pages_4k) &&
 		get_counter(records[0], "vm.pages_2m.cur", &counts.pages_2m) &&
 		get_counter(records[0], "vm.pages_1g.cur", &counts.pages_1g);
-	counts.has_tlb_flushes = get_counter(records[0], "vm.remote_tlb_flush_requests.sum",
-					     &counts.tlb_flushes);
+	counts.has_tlb_flushes =
+		get_counter(records[0], "vm.remote_tlb_flush_requests.sum", &counts.tlb_flushes);
 	counts.has_pf_fixed = sum_vcpus(records[0], "pf_fixed.sum", &counts.pf_fixed);
 	counts.has_guest_mode = sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
 	counts.has_nested = counts.has_guest_mode &&
@@ -200,24 +203,30 @@ int wss_domain_dirty_log(virDomainPtr dom, struct wss_dirty_log *ret_log, struct
 {
 	virDomainStatsRecordPtr *records;
 	const char *mode = NULL;
-	long long mib_per_s = -1;
-	int status;
+	long long mib_per_s = -1, start_s = 0;
+	int status, length_s = 0;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_DIRTYRATE, 0, &records, err) < 0)
 		return -1;
-	if (virTypedParamsGetInt(records[0]->params, records[0]->nparams,
-				 "dirtyrate.calc_status", &status) != 1)
+	if (virTypedParamsGetInt(records[0]->params, records[0]->nparams, "dirtyrate.calc_status",
+				 &status) != 1)
 		status = -1;
 	virTypedParamsGetString(records[0]->params, records[0]->nparams, "dirtyrate.calc_mode",
 				&mode);
 	virTypedParamsGetLLong(records[0]->params, records[0]->nparams,
 			       "dirtyrate.megabytes_per_second", &mib_per_s);
+	virTypedParamsGetLLong(records[0]->params, records[0]->nparams, "dirtyrate.calc_start_time",
+			       &start_s);
+	virTypedParamsGetInt(records[0]->params, records[0]->nparams, "dirtyrate.calc_period",
+			     &length_s);
 	*ret_log = (struct wss_dirty_log){
 		.measuring = status == VIR_DOMAIN_DIRTYRATE_MEASURING,
 		.bitmap = mode && !strcmp(mode, "dirty-bitmap"),
-		.mib_per_s = { status == VIR_DOMAIN_DIRTYRATE_MEASURED && mib_per_s >= 0,
-			       mib_per_s < 0 ? 0 : (uint64_t)mib_per_s },
+		.mib_per_s = {status == VIR_DOMAIN_DIRTYRATE_MEASURED && mib_per_s >= 0,
+			      mib_per_s < 0 ? 0 : (uint64_t)mib_per_s},
 	};
+	if (ret_log->measuring && start_s > 0 && length_s > 0)
+		ret_log->left_s = wss_dirty_log_left_s((uint64_t)start_s, (uint64_t)length_s);
 	virDomainStatsRecordListFree(records);
 	if (status < 0)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,

@@ -4,8 +4,7 @@
  * host/. Functions that return int return 0, or -1 with err set; WSS_ERR_GONE if the domain
  * does not run.
  */
-#ifndef WSS_HOST_DOMAIN_STATS_H
-#define WSS_HOST_DOMAIN_STATS_H
+#pragma once
 
 #include <libvirt/libvirt.h>
 
@@ -46,5 +45,3 @@ int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 
 /* Whether the dirty log is on. WSS_ERR_UNSUPPORTED if libvirt does not report it. */
 int wss_domain_dirty_log(virDomainPtr dom, struct wss_dirty_log *ret_log, struct wss_error *err);
-
-#endif

@@ -22,8 +22,7 @@
 #include "host/jobs.h"
 #include "host/lifecycle.h"
 #include "host/process-find.h"
-#include "qmp.h"
-#include "query.h"
+#include "qmp/qmp.h"
 
 _Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML stands for any user");
 
@@ -72,7 +71,9 @@ static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
 	saved = reason == VIR_DOMAIN_SHUTOFF_SAVED || virDomainHasManagedSaveImage(dom, 0) == 1;
 	guest->kept = moved || saved || reason == VIR_DOMAIN_SHUTOFF_UNKNOWN;
 	set_state(guest, WSS_GUEST_SHUTOFF,
-		  moved ? "on another host" : saved ? "saved" : "shut off");
+		  moved	  ? "on another host"
+		  : saved ? "saved"
+			  : "shut off");
 }
 
 static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
@@ -100,10 +101,10 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 		set_state(guest, WSS_GUEST_OTHER, "shutting down");
 		break;
 	case VIR_DOMAIN_CRASHED:
-		set_state(guest, WSS_GUEST_OTHER, "crashed");
+		set_state(guest, WSS_GUEST_PAUSED, "crashed");
 		break;
 	case VIR_DOMAIN_PMSUSPENDED:
-		set_state(guest, WSS_GUEST_OTHER, "suspended by its power management");
+		set_state(guest, WSS_GUEST_PAUSED, "suspended by its power management");
 		break;
 	default:
 		set_state(guest, WSS_GUEST_OTHER, "in an unknown state");
@@ -123,7 +124,9 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 /* Balloon figures are optional: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
-	guest->balloon_bytes.known = guest->swap_in_bytes.known = guest->major_faults.known = false;
+	guest->balloon_bytes.known = guest->swap_in_bytes.known = guest->major_faults.known =
+		guest->unreclaimable_bytes.known = guest->cache_bytes.known =
+			guest->reserve_bytes.known = false;
 	if (guest->state != WSS_GUEST_SHUTOFF)
 		wss_domain_read_balloon(dom, guest);
 }
@@ -140,7 +143,7 @@ static int call_begin(struct wss_guest *guest, const char *step, struct wss_conn
 static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 				struct wss_error *err)
 {
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (call_begin(guest, "reading the balloon's statistics", &call, err) < 0)
 		return -1;
@@ -149,7 +152,7 @@ static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stat
 
 static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
 {
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (guest->config.unseen_reads)
 		return wss_error_set(
@@ -170,10 +173,11 @@ static int domain_balloon_size(struct wss_guest *guest, uint64_t *ret_bytes, str
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	/* It may give memory back, for which it is never too late. */
-	if (wss_conn_call_begin(source->conn, source->dom, NULL, "setting the balloon", &call, err) < 0)
+	if (wss_conn_call_begin(source->conn, source->dom, NULL, "setting the balloon", &call,
+				err) < 0)
 		return -1;
 	if (virDomainSetMemoryFlags(call.dom, (unsigned long)(bytes / 1024),
 				    VIR_DOMAIN_AFFECT_LIVE) < 0)
@@ -181,9 +185,7 @@ static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct ws
 	return 0;
 }
 
-/*
- * A libvirt call cannot be cut short, so none is started once the guest's deadline has passed.
- */
+/* A libvirt call cannot be cut short, so none is started once the guest's deadline has passed. */
 static int in_time(const struct wss_guest *guest, const char *step, struct wss_error *err)
 {
 	wss_deadline_step(guest->deadline, step);
@@ -205,12 +207,15 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 static int refresh_state_and_config(struct wss_guest *guest, virDomainPtr dom,
 				    struct wss_error *err)
 {
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	if (in_time(guest, "reading the domain's XML", err) < 0 || refresh_config(guest, dom, err) < 0 ||
-	    in_time(guest, "reading the domain's state", err) < 0 || refresh_state(guest, dom, err) < 0 ||
+	if (in_time(guest, "reading the domain's XML", err) < 0 ||
+	    refresh_config(guest, dom, err) < 0 ||
+	    in_time(guest, "reading the domain's state", err) < 0 ||
+	    refresh_state(guest, dom, err) < 0 ||
 	    call_begin(guest, "reading the domain's jobs", &call, err) < 0 ||
-	    refresh_job(guest, call.dom, err) < 0 || in_time(guest, "reading the balloon's statistics", err) < 0)
+	    refresh_job(guest, call.dom, err) < 0 ||
+	    in_time(guest, "reading the balloon's statistics", err) < 0)
 		return -1;
 	refresh_balloon(guest, call.dom);
 	return 0;
@@ -239,14 +244,15 @@ static struct wss_disturbance domain_disturbed(struct wss_guest *guest)
 {
 	struct domain_source *source = guest->source;
 
-	return source->watch ? wss_watch_disturbance(source->watch) : (struct wss_disturbance){ .stopped = false };
+	return source->watch ? wss_watch_disturbance(source->watch)
+			     : (struct wss_disturbance){.stopped = false};
 }
 
 static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
 			     struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 	qmp_auto struct qmp *qmp = NULL;
 
 	if (call_begin(guest, "reading KVM's counters", &call, err) < 0)
@@ -261,11 +267,10 @@ static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret
 	return wss_kvm_counts_qmp(qmp, ret_counts, err);
 }
 
-static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
-				  struct wss_error *err)
+static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
 {
 #if LIBVIR_VERSION_NUMBER >= 8001000
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (call_begin(guest, "starting the dirty log", &call, err) < 0)
 		return -1;
@@ -285,7 +290,7 @@ static int domain_page_sampling_start(struct wss_guest *guest, unsigned seconds,
 				      unsigned *ret_per_gib, struct wss_error *err)
 {
 #if LIBVIR_VERSION_NUMBER >= 7002000
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (call_begin(guest, "starting to sample pages", &call, err) < 0)
 		return -1;
@@ -306,7 +311,7 @@ static int domain_page_sampling_start(struct wss_guest *guest, unsigned seconds,
 static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 				  struct wss_error *err)
 {
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (call_begin(guest, "reading the state of the dirty log", &call, err) < 0)
 		return -1;
@@ -318,47 +323,65 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
  * states the user. A libvirt of another user can only start QEMU as that user, who owns the
  * directory of its state. WSS_UID_ANY if neither is known.
  */
-static uid_t qemu_owner(const struct wss_conn *conn, const struct wss_guest *guest,
+static uid_t qemu_owner(const struct wss_conn *conn, const struct wss_domxml *config,
 			const struct wss_host *host)
 {
 	const char *run_dir = conn->uri.run_dir + strspn(conn->uri.run_dir, "/");
-	bool has_label = guest->config.owner != WSS_DOMXML_NO_OWNER;
+	bool has_label = config->owner != WSS_DOMXML_NO_OWNER;
 	struct stat st;
 
 	if (has_label || (conn->uri.kind != WSS_URI_SESSION && conn->uri.kind != WSS_URI_EMBED) ||
 	    conn->uri.own_socket || conn->uri.has_server)
-		return guest->config.owner;
+		return config->owner;
 	return *run_dir && fstatat(host->root.dirfd, run_dir, &st, 0) == 0 ? st.st_uid
 									   : WSS_UID_ANY;
+}
+
+int wss_conn_process(struct wss_conn *conn, const struct wss_host *host,
+		     const struct wss_domxml *config, const struct wss_deadline *deadline,
+		     struct wss_process *ret_process, struct wss_error *err)
+{
+	int r = conn->qemu_driver ? wss_conn_check_locality(conn, host, deadline, err)
+				  : wss_error_set(err, WSS_ERR_UNSUPPORTED,
+						  "libvirt's driver '%s' runs no QEMU guests",
+						  virConnectGetType(conn->vir));
+
+	if (r < 0)
+		return -1;
+	return wss_process_attach(&host->root, conn->uri.run_dir, config->name, config->uuid,
+				  qemu_owner(conn, config, host), ret_process, err);
 }
 
 static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 			 struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	struct wss_conn *conn = source->conn;
-	int r;
 
-	r = conn->qemu_driver ? wss_conn_check_locality(conn, host, guest->deadline, err)
-			      : wss_error_set(err, WSS_ERR_UNSUPPORTED,
-					      "libvirt's driver '%s' runs no QEMU guests",
-					      virConnectGetType(conn->vir));
-	if (r < 0)
-		return -1;
-	return wss_process_attach(&host->root, conn->uri.run_dir, guest->config.name,
-				  guest->config.uuid, qemu_owner(conn, guest, host),
-				  &guest->process, err);
+	return wss_conn_process(source->conn, host, &guest->config, guest->deadline,
+				&guest->process, err);
 }
 
 static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,
 			  struct wss_error *err)
 {
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	if (call_begin(guest, "writing the domain's metadata", &call, err) < 0)
 		return -1;
-	return wss_conn_store(call.dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
-			      persistent, err);
+	return wss_conn_store(call.dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml, persistent,
+			      err);
+}
+
+static int domain_ask_for_statistics(struct wss_guest *guest, unsigned seconds,
+				     struct wss_error *err)
+{
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
+
+	if (call_begin(guest, "turning on its balloon's statistics", &call, err) < 0)
+		return -1;
+	if (virDomainSetMemoryStatsPeriod(call.dom, (int)seconds, VIR_DOMAIN_AFFECT_LIVE) < 0)
+		return wss_conn_error(err, "cannot turn on its balloon's statistics");
+	return 0;
 }
 
 static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
@@ -392,6 +415,7 @@ static const struct wss_guest_ops domain_ops = {
 	.attach = domain_attach,
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,
+	.ask_for_statistics = domain_ask_for_statistics,
 	.balloon_stats = domain_balloon_stats,
 	.disk_reads = domain_disk_reads,
 	.balloon_size = domain_balloon_size,

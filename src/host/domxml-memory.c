@@ -10,10 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-
 #define STATISTICS_PERIOD "10"
-#define NEW_BALLOON                                                            \
+#define NEW_BALLOON                                                           \
 	"<memballoon model='virtio' autodeflate='on' freePageReporting='on'>" \
 	"<stats period='" STATISTICS_PERIOD "'/></memballoon>"
 
@@ -64,41 +62,43 @@ static bool balloon_improve(xmlNode *balloon)
 	return attribute_set(stats, "period", STATISTICS_PERIOD);
 }
 
+/* Huge pages are no file on disk, whatever the source. Without them a source that is a file is one. */
 static bool backing_improve(xmlNode *backing)
 {
+	if (wss_xml_child(backing, "hugepages") &&
+	    wss_xml_attribute_is(wss_xml_child(backing, "source"), "type", "file"))
+		child_drop(backing, "source");
 	child_drop(backing, "hugepages");
 	child_drop(backing, "locked");
 	return true;
 }
 
 /*
- * Memory that is shared needs a source: libvirt puts it into a file on disk if neither huge pages nor
- * memfd are one.
+ * Memory that is said to be shared, or private, needs a source: libvirt puts it into a file on disk if neither huge
+ * pages nor memfd are one.
  */
-static bool shared_backing_improve(xmlNode *backing)
+static bool sourced_backing_improve(xmlNode *backing)
 {
-	xmlNode *source = wss_xml_child(backing, "source");
+	xmlNode *source;
 
+	backing_improve(backing);
+	source = wss_xml_child(backing, "source");
 	if (source && !wss_xml_attribute_is(source, "type", "anonymous"))
-		return backing_improve(backing);
+		return true;
 	if (!source)
 		source = xmlNewChild(backing, NULL, BAD_CAST "source", NULL);
-	return source && attribute_set(source, "type", "memfd") && backing_improve(backing);
+	return source && attribute_set(source, "type", "memfd");
 }
 
-/* Whether any of the memory is to be shared by <access>, a NUMA cell or a memory device. */
-static bool domain_shares(const xmlNode *domain)
+/* Whether <access>, a NUMA cell or a memory device says whether memory is shared. */
+static bool domain_states_access(const xmlNode *domain)
 {
-	const xmlNode *access = wss_xml_child(wss_xml_child(domain, "memoryBacking"), "access");
-
-	if (wss_xml_attribute_is(access, "mode", "shared"))
+	if (wss_xml_child(wss_xml_child(domain, "memoryBacking"), "access"))
 		return true;
-	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell")
-		if (wss_xml_attribute_is(cell, "memAccess", "shared"))
-			return true;
-	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"), "memory")
-		if (wss_xml_attribute_is(memory, "access", "shared"))
-			return true;
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"),
+			       "cell") if (wss_xml_attribute(cell, "memAccess")) return true;
+	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"),
+			       "memory") if (wss_xml_attribute(memory, "access")) return true;
 	return false;
 }
 
@@ -142,8 +142,10 @@ void wss_domxml_improve(const xmlNode *domain, struct wss_domxml *ret)
 		snprintf(ret->better_balloon, sizeof(ret->better_balloon), "%s", NEW_BALLOON);
 	else if (!wss_xml_attribute_is(balloon, "model", "xen"))
 		element_change(balloon, balloon_improve, ret->better_balloon);
-	if (wss_xml_child(backing, "hugepages") || ret->locked)
-		element_change(backing, domain_shares(domain) ? shared_backing_improve : backing_improve,
+	if (wss_xml_child(backing, "hugepages") || wss_xml_child(backing, "locked"))
+		element_change(backing,
+			       domain_states_access(domain) ? sourced_backing_improve
+							    : backing_improve,
 			       ret->better_backing);
 	wss_xml_watch_end(&watch);
 	/* What libxml2 had no memory for is missing. */

@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "host/devices.h"
 #include "host/domxml-private.h"
 #include "host/xml.h"
@@ -52,9 +51,7 @@ static uint64_t unit_factor(const xmlChar *unit)
 	return factor;
 }
 
-/*
- * Parses a decimal number in the given unit, with optional white space around it, into bytes.
- */
+/* Parses a decimal number in the given unit, with optional white space around it, into bytes. */
 static int scale_size(const xmlChar *number, const xmlChar *unit, const char *what,
 		      uint64_t *ret_bytes, struct wss_error *err)
 {
@@ -80,8 +77,8 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 }
 
 /* Reads an element's content as a size, honouring its unit attribute. */
-int wss_domxml_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
-		    struct wss_error *err)
+static int domxml_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
+		       struct wss_error *err)
 {
 	const xmlChar *number = wss_xml_content(node);
 	const xmlChar *unit = wss_xml_attribute(node, "unit");
@@ -123,7 +120,9 @@ static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct 
 	if (!copy_text(type, ret->type, sizeof(ret->type)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid type");
 	if (!copy_text(name_text, ret->name, sizeof(ret->name)))
-		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no name, or one of more than %d bytes", WSS_NAME_MAX - 1);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the domain XML has no name, or one of more than %d bytes",
+				     WSS_NAME_MAX - 1);
 	copy_text(arch, ret->arch, sizeof(ret->arch));
 	copy_text(machine, ret->machine, sizeof(ret->machine));
 	return parse_uuid(domain, ret->uuid, err);
@@ -134,14 +133,16 @@ static bool page_is_huge(const xmlChar *number, const xmlChar *unit)
 {
 	uint64_t bytes;
 
-	return scale_size(number, unit, "page", &bytes, NULL) < 0 || bytes > (uint64_t)sysconf(_SC_PAGESIZE);
+	return scale_size(number, unit, "page", &bytes, NULL) < 0 ||
+	       bytes > (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static bool backing_is_huge(const xmlNode *hugepages)
 {
 	if (!wss_xml_child(hugepages, "page"))
 		return hugepages != NULL;
-	wss_xml_for_each_child(page, hugepages, "page") {
+	wss_xml_for_each_child(page, hugepages, "page")
+	{
 		const xmlChar *size = wss_xml_attribute(page, "size");
 		const xmlChar *unit = wss_xml_attribute(page, "unit");
 
@@ -168,8 +169,7 @@ static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 		       !wss_xml_attribute_is(access, "mode", "private"));
 }
 
-static int domxml_add_block(struct wss_domxml *ret, uint64_t bytes, int node,
-			    struct wss_error *err)
+static int domxml_add_block(struct wss_domxml *ret, uint64_t bytes, int node, struct wss_error *err)
 {
 	if (!bytes)
 		return 0;
@@ -205,15 +205,15 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss
 {
 	bool all_shared = true;
 
-	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell")
+	{
 		const xmlChar *number = wss_xml_attribute(cell, "memory");
 		const xmlChar *unit = wss_xml_attribute(cell, "unit");
 		const xmlChar *id = wss_xml_attribute(cell, "id");
 		uint64_t bytes = 0;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
-		    domxml_add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells,
-				     err) < 0)
+		    domxml_add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells, err) < 0)
 			return -1;
 		if (bytes)
 			all_shared &= access_is_shared(cell, "memAccess", ret->shared);
@@ -231,7 +231,8 @@ static bool device_is_shared(const xmlNode *domain, const xmlNode *memory, bool 
 	const xmlChar *text = wss_xml_content(node);
 	int wanted = node_number(text), number = 0;
 
-	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell")
+	{
 		const xmlChar *id = wss_xml_attribute(cell, "id");
 
 		if ((id ? node_number(id) : number) == wanted)
@@ -259,7 +260,8 @@ static uint64_t address_base(const xmlNode *address)
 static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t bytes,
 		      struct wss_error *err)
 {
-	const xmlNode *target = wss_xml_child(memory, "target"), *node = wss_xml_child(target, "node");
+	const xmlNode *target = wss_xml_child(memory, "target"),
+		      *node = wss_xml_child(target, "node");
 	const xmlChar *number = wss_xml_content(node);
 	uint64_t gpa = address_base(wss_xml_child(memory, "address"));
 
@@ -269,7 +271,7 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
 		return wss_error_set(err, WSS_ERR_FAILED, "more than %d memory devices",
 				     WSS_MEMORY_DEVICES_MAX);
 	ret->devices[ret->n_devices++] =
-		(struct wss_memory_device){ gpa, bytes, node_number(number) };
+		(struct wss_memory_device){gpa, bytes, node_number(number)};
 	return 0;
 }
 
@@ -281,12 +283,13 @@ static int parse_memory_devices(const xmlNode *domain, bool guest_shared, struct
 				uint64_t *ret_bytes, struct wss_error *err)
 {
 	*ret_bytes = 0;
-	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"), "memory") {
+	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"), "memory")
+	{
 		const xmlNode *page = wss_xml_child(wss_xml_child(memory, "source"), "pagesize");
 		uint64_t bytes;
 
-		if (wss_domxml_size(wss_xml_child(wss_xml_child(memory, "target"), "size"), "size of a memory device",
-				 &bytes, err) < 0)
+		if (domxml_size(wss_xml_child(wss_xml_child(memory, "target"), "size"),
+				"size of a memory device", &bytes, err) < 0)
 			return -1;
 		if (__builtin_add_overflow(*ret_bytes, bytes, ret_bytes))
 			return wss_error_set(err, WSS_ERR_FAILED, "memory devices: too large");
@@ -297,7 +300,8 @@ static int parse_memory_devices(const xmlNode *domain, bool guest_shared, struct
 				return -1;
 			ret->shared &= device_is_shared(domain, memory, guest_shared);
 			if (page)
-				ret->hugepages |= page_is_huge(wss_xml_content(page), wss_xml_attribute(page, "unit"));
+				ret->hugepages |= page_is_huge(wss_xml_content(page),
+							       wss_xml_attribute(page, "unit"));
 		} else if (wss_xml_attribute_is(memory, "model", "nvdimm") ||
 			   wss_xml_attribute_is(memory, "model", "virtio-pmem")) {
 			ret->pmems++;
@@ -312,12 +316,13 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	uint64_t device_bytes, initial_bytes;
 	bool guest_shared;
 
-	if (wss_domxml_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
+	if (domxml_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
 	if (!ret->maximum_bytes)
-		return wss_error_set(err, WSS_ERR_FAILED, "memory: the domain XML gives the guest 0 bytes");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "memory: the domain XML gives the guest 0 bytes");
 	ret->current_bytes = ret->maximum_bytes;
-	if (current && wss_domxml_size(current, "currentMemory", &ret->current_bytes, err) < 0)
+	if (current && domxml_size(current, "currentMemory", &ret->current_bytes, err) < 0)
 		return -1;
 	parse_backing(domain, ret);
 	guest_shared = ret->shared;
@@ -382,14 +387,17 @@ static void parse_commandline(const xmlNode *commandline, struct wss_domxml *ret
 {
 	ret->qemu_passthrough = true;
 	for (const xmlNode *arg = commandline->children; arg; arg = arg->next) {
-		const char *value = node_is_qemu(arg, "arg") ? (const char *)wss_xml_attribute(arg, "value") : NULL;
+		const char *value = node_is_qemu(arg, "arg")
+					    ? (const char *)wss_xml_attribute(arg, "value")
+					    : NULL;
 
 		if (!value)
 			continue;
 		wss_devices_in_options(value, strlen(value), ret);
 		if (strstr(value, "-readconfig") && !ret->launch_security[0]) {
 			ret->security_unseen = true;
-			strcpy(ret->launch_security, "its QEMU has options in a file: qemu:commandline, -readconfig");
+			strcpy(ret->launch_security,
+			       "its QEMU has options in a file: qemu:commandline, -readconfig");
 		}
 	}
 }
@@ -402,14 +410,16 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	const xmlChar *security_type = wss_xml_attribute(security, "type");
 
 	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
-	ret->balloon_autodeflate = ret->has_balloon &&
-				   wss_xml_attribute_is(balloon, "autodeflate", "on");
+	ret->balloon_autodeflate =
+		ret->has_balloon && wss_xml_attribute_is(balloon, "autodeflate", "on");
 	ret->balloon_period_s = ret->has_balloon ? statistics_period(balloon) : 0;
 	ret->balloon_statistics = ret->balloon_period_s != 0;
-	ret->balloon_reporting = ret->has_balloon &&
-				 wss_xml_attribute_is(balloon, "freePageReporting", "on");
-	wss_xml_for_each_child(device, devices, NULL) {
+	ret->balloon_reporting =
+		ret->has_balloon && wss_xml_attribute_is(balloon, "freePageReporting", "on");
+	wss_xml_for_each_child(device, devices, NULL)
+	{
 		ret->hostdevs += wss_device_pins(device);
+		ret->unpinning_hostdevs += wss_device_is_unpinning(device);
 		if (wss_xml_is(device, "shmem"))
 			ret->shmems++;
 		else if (wss_xml_is(device, "filesystem"))
@@ -422,8 +432,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 		if (node_is_qemu(node, "commandline"))
 			parse_commandline(node, ret);
 	}
-	if (security && !copy_text(security_type, ret->launch_security,
-				   sizeof(ret->launch_security)))
+	if (security &&
+	    !copy_text(security_type, ret->launch_security, sizeof(ret->launch_security)))
 		strcpy(ret->launch_security, "unknown");
 }
 
@@ -441,16 +451,18 @@ static void parse_vcpus(const xmlNode *domain, struct wss_domxml *ret)
 static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *kvm = wss_xml_child(wss_xml_child(domain, "features"), "kvm");
+	const char *machine = wss_machine_hazard(ret->machine);
 
 	if (ret->qemu_passthrough)
 		strcpy(ret->dirty_log_hazard,
 		       "qemu:commandline or qemu:override (what they add is not known)");
 	else if (wss_xml_attribute_is(wss_xml_child(kvm, "dirty-ring"), "state", "on"))
-		strcpy(ret->dirty_log_hazard,
-		       "dirty-ring (it takes the place of the dirty log)");
+		strcpy(ret->dirty_log_hazard, "dirty-ring (it takes the place of the dirty log)");
+	else if (machine)
+		snprintf(ret->dirty_log_hazard, sizeof(ret->dirty_log_hazard),
+			 "machine type '%s' (%s)", ret->machine, machine);
 	else
-		wss_devices_bear_dirty_log(wss_xml_child(domain, "devices"),
-					   ret->dirty_log_hazard,
+		wss_devices_bear_dirty_log(wss_xml_child(domain, "devices"), ret->dirty_log_hazard,
 					   sizeof(ret->dirty_log_hazard));
 }
 
@@ -473,7 +485,8 @@ static uid_t label_owner(const xmlChar *label)
 static void parse_owner(const xmlNode *domain, struct wss_domxml *ret)
 {
 	ret->owner = WSS_DOMXML_NO_OWNER;
-	wss_xml_for_each_child(seclabel, domain, "seclabel") {
+	wss_xml_for_each_child(seclabel, domain, "seclabel")
+	{
 		const xmlNode *label = wss_xml_child(seclabel, "label");
 
 		if (wss_xml_attribute_is(seclabel, "model", "dac"))
@@ -484,15 +497,14 @@ static void parse_owner(const xmlNode *domain, struct wss_domxml *ret)
 int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
-	struct wss_domxml result = { .backing = WSS_BACKING_ANON };
+	struct wss_domxml result = {.backing = WSS_BACKING_ANON};
 	const xmlNode *domain;
 
 	if (!doc)
 		return -1;
 	domain = xmlDocGetRootElement(doc);
 	if (!domain || !wss_xml_is(domain, "domain"))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the XML does not describe a domain");
+		return wss_error_set(err, WSS_ERR_FAILED, "the XML does not describe a domain");
 	if (parse_identity(domain, &result, err) < 0 || parse_memory(domain, &result, err) < 0)
 		return -1;
 	parse_vcpus(domain, &result);
@@ -517,8 +529,7 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 		return -1;
 	status = xmlDocGetRootElement(doc);
 	if (!status || !wss_xml_is(status, "domstatus"))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the XML is not a domain's status file");
+		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not a domain's status file");
 	text = wss_xml_attribute(status, "pid");
 	errno = 0;
 	pid = text && isdigit(text[0]) ? strtol((const char *)text, &end, 10) : 0;
@@ -539,8 +550,9 @@ int wss_domxml_parse_host_uuid(const char *xml, char ret_uuid[WSS_UUID_TEXT_MAX]
 
 	if (!doc)
 		return -1;
-	host = capabilities && wss_xml_is(capabilities, "capabilities") ? wss_xml_child(capabilities, "host")
-									 : NULL;
+	host = capabilities && wss_xml_is(capabilities, "capabilities")
+		       ? wss_xml_child(capabilities, "host")
+		       : NULL;
 	if (!host)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "the XML does not describe a host's capabilities");

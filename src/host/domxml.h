@@ -3,8 +3,7 @@
  * Live domain XML, parsed once into a plain struct: the part of a domain's configuration that
  * decides whether and how its memory can be measured.
  */
-#ifndef WSS_HOST_DOMXML_H
-#define WSS_HOST_DOMXML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +15,7 @@
 #define WSS_UUID_TEXT_MAX 37 /* 36 characters and the final NUL */
 #define WSS_NAME_MAX 256
 #define WSS_RAM_BLOCKS_MAX 512
-#define WSS_MEMORY_DEVICES_MAX 256	  /* QEMU's limit on slots: ACPI_MAX_RAM_SLOTS */
+#define WSS_MEMORY_DEVICES_MAX 256 /* QEMU's limit on slots: ACPI_MAX_RAM_SLOTS */
 #define WSS_DISK_NAME_MAX 16
 #define WSS_CHAINED_MAX 32
 #define WSS_DOMXML_MAX (4U * 1024 * 1024) /* largest XML that is parsed */
@@ -29,29 +28,30 @@ struct wss_domxml {
 	char uuid[WSS_UUID_TEXT_MAX]; /* lower case, with dashes */
 	char type[16];		      /* attribute of <domain>: "kvm", "qemu", "test" ... */
 	char arch[32];		      /* attribute of <os><type>, or "" */
-	char machine[64];	/* attribute of <os><type>, such as "pc-q35-7.2", or "" */
-	unsigned vcpus;		/* <vcpu current=…>, else its text; 1 if absent */
-	uint64_t maximum_bytes; /* <memory>, including memory devices of every model */
+	char machine[64];	      /* attribute of <os><type>, such as "pc-q35-7.2", or "" */
+	unsigned vcpus;		      /* <vcpu current=…>, else its text; 1 if absent */
+	uint64_t maximum_bytes;	      /* <memory>, including memory devices of every model */
 	uint64_t current_bytes;	      /* <currentMemory>, else maximum_bytes */
 	bool has_balloon;	      /* a <memballoon> whose model is not "none" */
-	bool balloon_autodeflate;     /* <memballoon autodeflate='on'> */
-	bool balloon_statistics;      /* <memballoon><stats period=…>, which is not 0 */
-	uint64_t balloon_period_s;    /* that period; 0: none */
-	bool balloon_reporting;	      /* <memballoon freePageReporting='on'> */
+	bool balloon_unseen; /* whether it has one, and with what, is not known: there is no XML */
+	bool balloon_autodeflate;  /* <memballoon autodeflate='on'> */
+	bool balloon_statistics;   /* <memballoon><stats period=…>, which is not 0 */
+	uint64_t balloon_period_s; /* that period; 0: none */
+	bool balloon_reporting;	   /* <memballoon freePageReporting='on'> */
 	/*
 	 * The <memballoon> that gives most memory back: as it is, with autodeflate, free page
 	 * reporting and statistics. "" if it has no such thing, or is too long.
 	 */
 	char better_balloon[WSS_ELEMENT_MAX];
 	/*
-	 * The <memoryBacking> without huge pages and locked, and with memfd if the memory is shared and would otherwise
-	 * get into a file on disk; "" if it has neither, or is too long.
+	 * The <memoryBacking> without huge pages and locked, and with memfd if the memory would otherwise get into a file
+	 * on disk, because it is said to be shared or private; "" if it has neither, or is too long.
 	 */
 	char better_backing[WSS_ELEMENT_MAX];
-	enum wss_backing backing;     /* <memoryBacking><source type=…> */
+	enum wss_backing backing; /* <memoryBacking><source type=…> */
 	/* <memoryBacking><hugepages>, or <pagesize> of a memory device, larger than the host's pages; perhaps not for all */
 	bool hugepages;
-	bool locked;		      /* <memoryBacking><locked>, or an option of QEMU */
+	bool locked; /* <memoryBacking><locked>, or an option of QEMU */
 	/*
 	 * Whether every block of RAM is configured as a shared mapping: access mode='shared',
 	 * or memfd with a mode other than 'private', unless its cell or memory device says
@@ -76,10 +76,12 @@ struct wss_domxml {
 		uint64_t bytes;
 		int node; /* guest NUMA node; -1 if unspecified */
 	} devices[WSS_MEMORY_DEVICES_MAX];
-	unsigned pmems; /* nvdimm and virtio-pmem devices: mapped by the guest, but not RAM */
+	/* nvdimm, virtio-pmem and other devices that the guest maps, but that are not RAM. */
+	unsigned pmems;
 	/* Devices that pin all of the guest's memory (host/devices.h): VFIO, vDPA, NVMe disks */
 	unsigned hostdevs;
-	unsigned shmems;   /* <shmem> */
+	unsigned unpinning_hostdevs; /* those by VFIO that pin none: vfio-ap, vfio-ccw */
+	unsigned shmems;	     /* <shmem> */
 	/* <disk type='vhostuser'> or <filesystem>: no statistics count their reads */
 	bool unseen_reads;
 	/* A disk with a <mirror>, such as "vda": it is being copied, or committed; "" if there is none */
@@ -95,13 +97,14 @@ struct wss_domxml {
 	 */
 	char launch_security[128];
 	bool security_unseen;
-	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
+	bool qemu_passthrough; /* <qemu:commandline> or <qemu:override> */
 	/*
 	 * What forbids KVM's dirty log for this guest, with the reason: the first device that
 	 * is not known to survive it (host/devices.h), <dirty-ring>, or <qemu:commandline>; ""
 	 * if it may be started.
 	 */
 	char dirty_log_hazard[192];
+	bool dirty_log_unasked; /* it is only that QEMU did not answer in time, which the next time it may */
 	/*
 	 * User that QEMU runs as: the number in the DAC label (<seclabel model='dac'>) of a
 	 * running domain; WSS_DOMXML_NO_OWNER if there is none, or only a name.
@@ -135,5 +138,3 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
  */
 int wss_domxml_parse_host_uuid(const char *xml, char ret_uuid[WSS_UUID_TEXT_MAX],
 			       struct wss_error *err);
-
-#endif

@@ -9,7 +9,6 @@
 #include "host/domain-stats.h"
 
 #include <libvirt/virterror.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "host/domxml.h"
@@ -22,22 +21,16 @@
  * With qemu:///embed that happens in this process. See
  * docs/libvirt-metadata-prefix.md.
  */
-static int element_read(const char *domain_xml, const char *namespace_uri, char **ret_xml,
-			struct wss_error *err)
-{
-	if (!domain_xml)
-		return wss_conn_error(err, "cannot read the domain's metadata");
-	if (wss_xml_metadata(domain_xml, WSS_DOMXML_MAX, namespace_uri, ret_xml, err) < 0)
-		return wss_error_prefix(err, "cannot read the domain's metadata");
-	return 0;
-}
-
 int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
 		     struct wss_error *err)
 {
 	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
 
-	return element_read(xml, namespace_uri, ret_xml, err);
+	if (!xml)
+		return wss_conn_error(err, "cannot read the domain's metadata");
+	if (wss_xml_metadata(xml, WSS_DOMXML_MAX, namespace_uri, ret_xml, err) < 0)
+		return wss_error_prefix(err, "cannot read the domain's metadata");
+	return 0;
 }
 
 /*
@@ -58,8 +51,8 @@ static int affected_flags(virDomainPtr dom, bool persistent, unsigned *ret_flags
 	return 0;
 }
 
-int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
-		   const char *xml, bool persistent, struct wss_error *err)
+int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix, const char *xml,
+		   bool persistent, struct wss_error *err)
 {
 	virDomainJobInfo job;
 	unsigned flags;
@@ -85,10 +78,8 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		      struct wss_error *err)
 {
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, ref, err);
-	wss_auto_free char *xml = dom ? virDomainGetXMLDesc(dom, 0) : NULL;
 
-	if (!dom || element_read(xml, namespace_uri, &ret_entry->xml, err) < 0 ||
-	    wss_origin_read(xml, WSS_DOMXML_MAX, &ret_entry->origin, err) < 0)
+	if (!dom || wss_conn_element(dom, namespace_uri, &ret_entry->xml, err) < 0)
 		return -1;
 	wss_text_fit(virDomainGetName(dom), ret_entry->name, sizeof(ret_entry->name));
 	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
@@ -100,12 +91,13 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *namespace_uri,
 			  const char *prefix, const char *xml, struct wss_error *err)
 {
-	const struct wss_domain_ref ref = { .uuid = uuid };
+	const struct wss_domain_ref ref = {.uuid = uuid};
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
 
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	if (!dom || wss_conn_call_begin(conn, dom, NULL, "writing the domain's metadata", &call, err) < 0)
+	if (!dom ||
+	    wss_conn_call_begin(conn, dom, NULL, "writing the domain's metadata", &call, err) < 0)
 		return -1;
 	return wss_conn_store(call.dom, namespace_uri, prefix, xml, true, err);
 }
@@ -130,56 +122,73 @@ static uint64_t meminfo_total(struct wss_conn *conn)
 	return 0;
 }
 
-/*
- * virNodeGetInfo() sums the meminfo files of the NUMA nodes, which may lack hot-plugged
- * memory.
- */
+/* virNodeGetInfo() sums the meminfo files of the NUMA nodes, which may lack hot-plugged memory. */
 struct wss_amount wss_conn_host_memory(struct wss_conn *conn)
 {
 	uint64_t total_kib = meminfo_total(conn);
 	virNodeInfo info;
 
 	if (total_kib)
-		return (struct wss_amount){ true, wss_u64_mul(total_kib, 1024) };
+		return (struct wss_amount){true, wss_u64_mul(total_kib, 1024)};
 	if (virNodeGetInfo(conn->vir, &info) < 0)
-		return (struct wss_amount){ 0 };
-	return (struct wss_amount){ true, wss_u64_mul(info.memory, 1024) };
+		return (struct wss_amount){0};
+	return (struct wss_amount){true, wss_u64_mul(info.memory, 1024)};
 }
 
 struct wss_conn_size wss_conn_size(struct wss_conn *conn, const char *uuid)
 {
-	const struct wss_domain_ref ref = { .uuid = uuid };
+	const struct wss_domain_ref ref = {.uuid = uuid};
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, NULL);
 	virDomainInfo info;
 
-	struct wss_conn_size size = { .assigned_bytes = { .known = false } };
+	struct wss_conn_size size = {.assigned_bytes = {.known = false}};
 
 	if (!dom || virDomainGetInfo(dom, &info) < 0)
 		return size;
+	size.maximum_bytes = wss_amount_of(wss_u64_mul(info.maxMem, 1024));
 	size.assigned_bytes =
-		wss_amount_of(virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0);
-	if (info.state == VIR_DOMAIN_PAUSED || info.state == VIR_DOMAIN_PMSUSPENDED)
+		wss_amount_of(virDomainIsActive(dom) == 1 ? size.maximum_bytes.value : 0);
+	/* One that has crashed, and that libvirt preserved, still has a QEMU. */
+	if (info.state == VIR_DOMAIN_PAUSED || info.state == VIR_DOMAIN_PMSUSPENDED ||
+	    info.state == VIR_DOMAIN_CRASHED)
 		size.paused_bytes = wss_amount_of(wss_u64_mul(info.memory, 1024));
 	return size;
 }
 
-int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *ret_config,
-		    struct wss_balloon_stats *ret_stats, struct wss_error *err)
+int wss_conn_config(struct wss_conn *conn, const struct wss_host *host, const char *uuid,
+		    const struct wss_deadline *deadline, struct wss_domxml *ret_config,
+		    struct wss_error *err)
 {
-	const struct wss_domain_ref ref = { .uuid = uuid };
+	struct wss_process process = WSS_PROCESS_INIT;
+	const struct wss_domain_ref ref = {.uuid = uuid};
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
 	wss_auto_free char *xml = dom ? virDomainGetXMLDesc(dom, 0) : NULL;
-	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 	struct wss_error ignored = WSS_ERROR_INIT;
 
-	*ret_stats = (struct wss_balloon_stats){ .actual_bytes = { .known = false } };
 	if (!dom)
 		return -1;
 	if (!xml)
 		return wss_conn_error(err, "cannot read the domain's XML");
 	if (wss_domxml_parse(xml, ret_config, err) < 0)
 		return -1;
-	if (wss_conn_call_begin(conn, dom, NULL, "reading the balloon's statistics", &call, &ignored) == 0)
-		wss_domain_balloon_stats(call.dom, ret_stats, &ignored);
+	if (wss_conn_process(conn, host, ret_config, deadline, &process, &ignored) == 0)
+		wss_domxml_see_process(ret_config, &process);
+	wss_process_release(&process);
 	return 0;
+}
+
+int wss_conn_balloon_stats(struct wss_conn *conn, const char *uuid,
+			   struct wss_balloon_stats *ret_stats, struct wss_error *err)
+{
+	const struct wss_domain_ref ref = {.uuid = uuid};
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
+
+	/* They are not worth waiting for other calls that hang, nor a call on the connection that all share. */
+	if (!dom || wss_conn_call_begin(conn, dom, NULL, "reading the balloon's statistics", &call,
+					err) < 0)
+		return -1;
+	if (!call.side && conn->sides)
+		return wss_error_set(err, WSS_ERR_BUSY, "libvirt's calls about other guests hang");
+	return wss_domain_balloon_stats(call.dom, ret_stats, err);
 }

@@ -9,7 +9,6 @@
  */
 #include "host/fleet.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +18,7 @@
 #include "base/units.h"
 #include "base/worker.h"
 #include "host/conn-private.h"
+#include "host/inventories.h"
 
 /* Domains of a host that are read at the same time. libvirtd serves five calls of a client. */
 #define PARALLEL 8
@@ -61,8 +61,8 @@ struct slot {
 	struct host_listing *listing; /* NULL after it has ended */
 	struct wss_worker *worker;    /* of the listing */
 	struct wss_conn *conn;
-	struct place *places; /* one for each domain of the answer */
-	size_t next;	      /* the first domain that was not started */
+	struct place *places;	      /* one for each domain of the answer */
+	size_t next;		      /* the first domain that was not started */
 	struct wss_fleet_host answer; /* valid once done */
 };
 
@@ -96,6 +96,12 @@ static void listing_run(void *opaque)
 	struct host_listing *listing = opaque;
 	int n;
 
+	if (wss_inventory_find(listing->uri)) {
+		wss_error_set(
+			&listing->error, WSS_ERR_UNSUPPORTED,
+			"of several hosts only libvirt's guests are listed: list this one alone");
+		return;
+	}
 	if (wss_conn_open_reader(listing->uri, &listing->conn, &listing->error) < 0)
 		return;
 	n = virConnectListAllDomains(listing->conn->vir, &listing->doms, 0);
@@ -129,7 +135,8 @@ static void reading_run(void *opaque)
 	    reading->xml && strnlen(reading->xml, WSS_FLEET_XML_MAX + 1) > WSS_FLEET_XML_MAX) {
 		free(reading->xml);
 		reading->xml = NULL;
-		wss_error_set(&reading->error, WSS_ERR_FAILED, "its metadata is longer than 64 KiB");
+		wss_error_set(&reading->error, WSS_ERR_FAILED,
+			      "its metadata is longer than 64 KiB");
 	}
 }
 
@@ -223,7 +230,7 @@ static void place_give_up(struct slot *slot, size_t i)
 static void place_start(const struct fleet *fleet, struct slot *slot, size_t i)
 {
 	struct place *place = &slot->places[i];
-	struct wss_work work = { reading_run, reading_free, place->reading, NULL };
+	struct wss_work work = {reading_run, reading_free, place->reading, NULL};
 	struct wss_error error = WSS_ERROR_INIT;
 
 	place->since_ns = wss_clock_now_ns();
@@ -290,7 +297,7 @@ static bool slot_add_domain(const struct fleet *fleet, struct slot *slot, virDom
 		return false;
 	}
 	virDomainRef(dom);
-	*reading = (struct domain_reading){ .dom = dom, .namespace_uri = fleet->namespace_uri };
+	*reading = (struct domain_reading){.dom = dom, .namespace_uri = fleet->namespace_uri};
 	slot->places[slot->answer.n++].reading = reading;
 	return true;
 }
@@ -328,7 +335,7 @@ static void slot_listed(const struct fleet *fleet, struct slot *slot)
 
 static void slot_start(const struct fleet *fleet, struct slot *slot)
 {
-	struct wss_work work = { listing_run, listing_free, slot->listing, NULL };
+	struct wss_work work = {listing_run, listing_free, slot->listing, NULL};
 
 	slot->state = SLOT_LISTING;
 	wss_deadline_allow(&slot->deadline, fleet->timeout_ns);
@@ -432,7 +439,7 @@ static int slot_wait(struct fleet *fleet, const struct slot *slot)
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err)
 {
-	struct fleet fleet = { .namespace_uri = namespace_uri, .timeout_ns = timeout_ns, .n = n };
+	struct fleet fleet = {.namespace_uri = namespace_uri, .timeout_ns = timeout_ns, .n = n};
 	int r = fleet_open(&fleet, uris, err);
 
 	for (size_t i = 0; i < n && r == 0; i++) {

@@ -4,8 +4,7 @@
  * asked in a thread of its own, within the host's deadline, so that one that does not answer
  * delays no other.
  */
-#ifndef WSS_HOST_FLEET_H
-#define WSS_HOST_FLEET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ typedef void (*wss_fleet_emit)(const struct wss_fleet_host *host, void *opaque);
  */
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err);
-
-#endif

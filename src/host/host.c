@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -26,12 +25,15 @@ static void probe_paging(struct wss_host *host)
 {
 	wss_auto_dir DIR *kvm_pvm = NULL;
 
-	host->two_dim_paging = read_module_switch(&host->root, "sys/module/kvm_intel/parameters/ept");
+	host->two_dim_paging =
+		read_module_switch(&host->root, "sys/module/kvm_intel/parameters/ept");
 	host->ept = host->two_dim_paging == WSS_YES;
 	if (host->two_dim_paging == WSS_UNKNOWN)
-		host->two_dim_paging = read_module_switch(&host->root, "sys/module/kvm_amd/parameters/npt");
+		host->two_dim_paging =
+			read_module_switch(&host->root, "sys/module/kvm_amd/parameters/npt");
 	/* KVM without hardware virtualisation. */
-	if (host->two_dim_paging == WSS_UNKNOWN && wss_root_opendir(&host->root, "sys/module/kvm_pvm", &kvm_pvm) == 0)
+	if (host->two_dim_paging == WSS_UNKNOWN &&
+	    wss_root_opendir(&host->root, "sys/module/kvm_pvm", &kvm_pvm) == 0)
 		host->two_dim_paging = WSS_NO;
 }
 
@@ -79,7 +81,7 @@ static void host_normalize_uuid(const char *text, char ret_uuid[37])
 	if (n != 32)
 		return;
 	digits[n] = '\0';
-	if (strspn(digits, (char[]){ digits[0], '\0' }) == 32)
+	if (strspn(digits, (char[]){digits[0], '\0'}) == 32)
 		return;
 	snprintf(ret_uuid, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12,
 		 digits + 16, digits + 20);
@@ -96,7 +98,7 @@ static void read_uuid(const struct wss_root *root, const char *path, char ret_uu
 
 int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err)
 {
-	struct wss_host host = { .root = { .dirfd = -1 } };
+	struct wss_host host = {.root = {.dirfd = -1}};
 	wss_auto_dir DIR *debugfs = NULL;
 	unsigned major, minor;
 
@@ -114,7 +116,8 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 	host.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	/* A table of entries of 8 bytes fills a page. */
 	if (wss_root_read_u64(&host.root, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
-			      &host.huge_page_bytes) < 0 || host.huge_page_bytes < host.page_bytes)
+			      &host.huge_page_bytes) < 0 ||
+	    host.huge_page_bytes < host.page_bytes)
 		host.huge_page_bytes = host.page_bytes / 8 * host.page_bytes;
 	read_uuid(&host.root, "sys/class/dmi/id/product_uuid", host.uuid);
 	read_uuid(&host.root, "etc/machine-id", host.machine_id);
@@ -140,7 +143,7 @@ void wss_host_close(struct wss_host *host)
 
 void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX])
 {
-	struct wss_root root = { .dirfd = -1 };
+	struct wss_root root = {.dirfd = -1};
 
 	if (wss_root_open(sysroot, &root, NULL) < 0 ||
 	    wss_root_read_line(&root, "proc/sys/kernel/random/boot_id", ret_id,
@@ -154,6 +157,6 @@ struct wss_amount wss_host_memory(void)
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 
 	if (pages <= 0 || size <= 0)
-		return (struct wss_amount){ .known = false };
+		return (struct wss_amount){.known = false};
 	return wss_amount_of(wss_u64_mul((uint64_t)pages, (uint64_t)size));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* This host's kernel and its capabilities, read once. */
-#ifndef WSS_HOST_HOST_H
-#define WSS_HOST_HOST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,22 +11,23 @@
 enum wss_tristate { WSS_UNKNOWN = -1, WSS_NO = 0, WSS_YES = 1 };
 
 struct wss_host {
-	struct wss_root root; /* directory that stands for "/" */
-	char release[65];     /* "6.1.0-40-amd64" */
-	unsigned version;     /* WSS_KERNEL_VERSION(major, minor); 0 if unreadable */
-	enum wss_tristate soft_dirty; /* CONFIG_MEM_SOFT_DIRTY: "sd" in our own VmFlags */
-	enum wss_tristate tdp_mmu;    /* kvm's parameter; unknown if kvm is not loaded */
+	struct wss_root root;		  /* directory that stands for "/" */
+	char release[65];		  /* "6.1.0-40-amd64" */
+	unsigned version;		  /* WSS_KERNEL_VERSION(major, minor); 0 if unreadable */
+	enum wss_tristate soft_dirty;	  /* CONFIG_MEM_SOFT_DIRTY: "sd" in our own VmFlags */
+	enum wss_tristate tdp_mmu;	  /* kvm's parameter; unknown if kvm is not loaded */
 	enum wss_tristate two_dim_paging; /* kvm_intel ept or kvm_amd npt; no: shadow paging */
 	bool ept;			  /* two_dim_paging by kvm_intel */
 	bool kvm_debugfs;		  /* whether /sys/kernel/debug/kvm can be read */
-	char name[65];	  /* node name */
-	char uuid[37];	  /* SMBIOS product UUID, lower case; "" if there is no valid one */
+	char name[65];			  /* node name */
+	char uuid[37]; /* SMBIOS product UUID, lower case; "" if there is no valid one */
 	uint64_t page_bytes;
-	uint64_t huge_page_bytes; /* size of a transparent huge page: 2 MiB where pages have 4 KiB */
+	/* Size of a transparent huge page: 2 MiB where pages have 4 KiB. */
+	uint64_t huge_page_bytes;
 	char machine_id[37]; /* /etc/machine-id as a UUID; "" if there is none */
 };
 
-#define WSS_KERNEL_VERSION(major, minor) ((major) * 1000u + (minor))
+#define WSS_KERNEL_VERSION(major, minor) ((major)*1000u + (minor))
 
 /*
  * Reads the host under sysroot ("/", or another directory in tests). Values that cannot be
@@ -46,5 +46,3 @@ struct wss_amount wss_host_memory(void);
 /* Reads the kernel's random ID of this boot, below sysroot; "" if unreadable. */
 #define WSS_HOST_BOOT_ID_MAX 37
 void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX]);
-
-#endif

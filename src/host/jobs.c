@@ -60,11 +60,12 @@ static int find_disk_job(virDomainPtr dom, const char *disk, char ret_job[WSS_JO
 			 struct wss_error *err)
 {
 	virDomainBlockJobInfo job;
-	int r = virDomainGetBlockJobInfo(dom, disk, &job, 0), code = r < 0 ? virGetLastErrorCode() : 0;
+	int r = virDomainGetBlockJobInfo(dom, disk, &job, 0),
+	    code = r < 0 ? virGetLastErrorCode() : 0;
 
 	if (r > 0)
-		snprintf(ret_job, WSS_JOB_MAX, "%s of %s", name_of(block_jobs, job.type, "block job"),
-			 disk);
+		snprintf(ret_job, WSS_JOB_MAX, "%s of %s",
+			 name_of(block_jobs, job.type, "block job"), disk);
 	return r >= 0 || code == VIR_ERR_NO_SUPPORT || code == VIR_ERR_INVALID_ARG
 		       ? 0
 		       : wss_conn_error(err, "cannot read the job of a disk");
@@ -75,7 +76,8 @@ static int find_disk_job(virDomainPtr dom, const char *disk, char ret_job[WSS_JO
  * need a backing chain, which few disks have, so libvirt is asked about few.
  */
 int wss_jobs_find(virDomainPtr dom, const struct wss_domxml *config,
-		  const struct wss_deadline *deadline, char ret_job[WSS_JOB_MAX], struct wss_error *err)
+		  const struct wss_deadline *deadline, char ret_job[WSS_JOB_MAX],
+		  struct wss_error *err)
 {
 	ret_job[0] = '\0';
 	if (find_domain_job(dom, ret_job, err) < 0)

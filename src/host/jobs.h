@@ -4,8 +4,7 @@
  * dump, backup, snapshot), and those of single disks (block copy, commit, pull), which are none of them.
  * Private to host/.
  */
-#ifndef WSS_HOST_JOBS_H
-#define WSS_HOST_JOBS_H
+#pragma once
 
 #include <libvirt/libvirt.h>
 #include <stddef.h>
@@ -20,6 +19,5 @@
  * err set, also when the deadline (may be NULL) has passed.
  */
 int wss_jobs_find(virDomainPtr dom, const struct wss_domxml *config,
-		  const struct wss_deadline *deadline, char ret_job[WSS_JOB_MAX], struct wss_error *err);
-
-#endif
+		  const struct wss_deadline *deadline, char ret_job[WSS_JOB_MAX],
+		  struct wss_error *err);

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/privilege.h"
-#include "base/units.h"
 
 #define KVM_DIR "sys/kernel/debug/kvm"
 
@@ -36,8 +35,8 @@ static const struct {
 	[PF_FIXED] = {"pf_fixed", offsetof(struct wss_kvm_counts, pf_fixed), false},
 	[NESTED_RUN] = {"nested_run", offsetof(struct wss_kvm_counts, nested_run), false},
 	[GUEST_MODE] = {"guest_mode", offsetof(struct wss_kvm_counts, guest_mode), false},
-	[TLB_FLUSHES] = {"remote_tlb_flush_requests",
-			 offsetof(struct wss_kvm_counts, tlb_flushes), false},
+	[TLB_FLUSHES] = {"remote_tlb_flush_requests", offsetof(struct wss_kvm_counts, tlb_flushes),
+			 false},
 };
 
 struct wss_kvm_debugfs {
@@ -60,7 +59,8 @@ static int open_list(const struct wss_root *root, DIR **ret_dir, struct wss_erro
 				     "there is no /" KVM_DIR
 				     ": debugfs is not mounted or KVM is not loaded");
 	if (r < 0)
-		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, WSS_CAPS_FILE, "cannot read /" KVM_DIR);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, WSS_CAPS_FILE,
+					   "cannot read /" KVM_DIR);
 	return 0;
 }
 
@@ -83,12 +83,11 @@ static int find_entry(DIR *dir, pid_t pid, char *ret_name, size_t size, struct w
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "process %d has no KVM guest listed in /" KVM_DIR, pid);
 	if (found > 1)
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"/" KVM_DIR
-			" lists %zu virtual machines of process %d: only one can be "
-			"measured",
-			found, pid);
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "/" KVM_DIR
+				     " lists %zu virtual machines of process %d: only one can be "
+				     "measured",
+				     found, pid);
 	return 0;
 }
 
@@ -99,8 +98,8 @@ static int probe_counters(struct wss_kvm_debugfs *debugfs, struct wss_error *err
 		uint64_t ignored;
 		int r = wss_root_read_u64(&debugfs->dir, files[i].name, &ignored);
 
-		debugfs->lacks[i] = !files[i].required &&
-				    (r == -ENOENT || r == -EPERM || r == -EACCES);
+		debugfs->lacks[i] =
+			!files[i].required && (r == -ENOENT || r == -EPERM || r == -EACCES);
 		if (files[i].required && r == -ENOENT)
 			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 					     "KVM has no counter %s (Linux before 5.15?)",
@@ -143,19 +142,19 @@ static int refuse_counter(const char *name, int r, struct wss_error *err)
 {
 	if (r == -ENOENT || r == -ENODEV || r == -EIO)
 		return wss_error_set(err, WSS_ERR_GONE, "the virtual machine has gone");
-	return wss_privilege_errno(err, WSS_ERR_FAILED, -r, WSS_CAPS_FILE, "cannot read KVM's counter %s", name);
+	return wss_privilege_errno(err, WSS_ERR_FAILED, -r, WSS_CAPS_FILE,
+				   "cannot read KVM's counter %s", name);
 }
 
 int wss_kvm_debugfs_read(struct wss_kvm_debugfs *debugfs, struct wss_kvm_counts *ret_counts,
 			 struct wss_error *err)
 {
-	struct wss_kvm_counts counts = { 0 };
+	struct wss_kvm_counts counts = {0};
 
 	for (int i = 0; i < N_COUNTERS; i++) {
 		uint64_t *value = (uint64_t *)((char *)&counts + files[i].offset);
-		int r = debugfs->lacks[i] ?
-				0 :
-				wss_root_read_u64(&debugfs->dir, files[i].name, value);
+		int r = debugfs->lacks[i] ? 0
+					  : wss_root_read_u64(&debugfs->dir, files[i].name, value);
 
 		if (r < 0)
 			return refuse_counter(files[i].name, r, err);

@@ -5,8 +5,7 @@
  * (kvm_vm_stats_desc: pages_4k, pages_2m, pages_1g; kvm_vcpu_stats_desc: pf_fixed, nested_run,
  * guest_mode) of Linux 6.1.
  */
-#ifndef WSS_HOST_KVMSTAT_H
-#define WSS_HOST_KVMSTAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ int wss_kvm_counts_qmp(struct qmp *qmp, struct wss_kvm_counts *ret_counts, struc
 
 /* Closes the counters; accepts NULL. */
 void wss_kvm_debugfs_close(struct wss_kvm_debugfs *debugfs);
-
-#endif

@@ -22,9 +22,8 @@ struct wss_lifecycle {
 	pthread_mutex_t lock;
 	struct wss_watch *watches;   /* under the lock */
 	struct reboot *reboots;	     /* under the lock; each domain once */
-	pthread_mutex_t
-		registering; /* held during a call of libvirt, which may never return */
-	bool asked;	     /* under registering, as is callback */
+	pthread_mutex_t registering; /* held during a call of libvirt, which may never return */
+	bool asked;		     /* under registering, as is callback */
 	int callback;		     /* -1: libvirt sends no events */
 	int reboot_callback;	     /* as callback */
 	atomic_bool follows_reboots; /* somebody takes the reboots */
@@ -82,8 +81,7 @@ static void watch_note(struct wss_watch *watch, int event, int detail)
 	}
 }
 
-static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail,
-			void *opaque)
+static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail, void *opaque)
 {
 	struct wss_lifecycle *lifecycle = opaque;
 	unsigned char uuid[VIR_UUID_BUFLEN];
@@ -116,7 +114,8 @@ static void on_reboot(virConnectPtr vir, virDomainPtr dom, void *opaque)
 	unsigned char uuid[VIR_UUID_BUFLEN];
 
 	(void)vir;
-	if (!reboot || virDomainGetUUIDString(dom, reboot->uuid) < 0 || virDomainGetUUID(dom, uuid) < 0) {
+	if (!reboot || virDomainGetUUIDString(dom, reboot->uuid) < 0 ||
+	    virDomainGetUUID(dom, uuid) < 0) {
 		free(reboot);
 		return;
 	}
@@ -244,7 +243,7 @@ struct wss_disturbance wss_watch_disturbance(const struct wss_watch *watch)
 void wss_watch_forget(struct wss_watch *watch)
 {
 	pthread_mutex_lock(&watch->lifecycle->lock);
-	watch->disturbance = (struct wss_disturbance){ .stopped = false };
+	watch->disturbance = (struct wss_disturbance){.stopped = false};
 	watch->paused_since_ns = 0;
 	pthread_mutex_unlock(&watch->lifecycle->lock);
 }

@@ -4,8 +4,7 @@
  * check, and which guests have rebooted. One subscription per connection serves all guests, so
  * that freeing a guest takes no libvirt call, which may hang.
  */
-#ifndef WSS_HOST_LIFECYCLE_H
-#define WSS_HOST_LIFECYCLE_H
+#pragma once
 
 #include <libvirt/libvirt.h>
 #include <stdatomic.h>
@@ -65,5 +64,3 @@ void wss_watch_forget(struct wss_watch *watch);
 
 /* Ends a watch without calling libvirt. Accepts NULL. */
 void wss_watch_end(struct wss_watch *watch);
-
-#endif

@@ -27,14 +27,18 @@ int wss_locality_check(const struct wss_host *host, const struct wss_uri *uri,
 		return 0;
 	if (same_uuid(host->uuid, their_uuid) || same_uuid(host->machine_id, their_uuid))
 		return 0;
-	if (!host->uuid[0] && !uri->has_server && !uri->own_socket && same_name(host->name, their_name))
+	if (!host->uuid[0] && !uri->has_server && !uri->own_socket &&
+	    same_name(host->name, their_name))
 		return 0;
 	if (host->uuid[0] && their_uuid)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guests of this connection run on another host (UUID %s): run virt-wss there",
-				     their_uuid);
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "cannot tell whether the guests of this connection run on this host: %s",
-			     host->uuid[0] ? "libvirt reports no UUID of its host"
-					   : "this host has no UUID that virt-wss can read (/sys/class/dmi/id/product_uuid)");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the guests of this connection run on another host (UUID %s): run virt-wss there",
+			their_uuid);
+	return wss_error_set(
+		err, WSS_ERR_UNSUPPORTED,
+		"cannot tell whether the guests of this connection run on this host: %s",
+		host->uuid[0]
+			? "libvirt reports no UUID of its host"
+			: "this host has no UUID that virt-wss can read (/sys/class/dmi/id/product_uuid)");
 }

@@ -3,8 +3,7 @@
  * Checks that the libvirt behind a URI runs on this host. Another host's pid would name an
  * unrelated process here, whose memory would be zapped.
  */
-#ifndef WSS_HOST_LOCALITY_H
-#define WSS_HOST_LOCALITY_H
+#pragma once
 
 #include "base/error.h"
 #include "host/host.h"
@@ -28,5 +27,3 @@
  */
 int wss_locality_check(const struct wss_host *host, const struct wss_uri *uri,
 		       const char *their_uuid, const char *their_name, struct wss_error *err);
-
-#endif

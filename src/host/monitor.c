@@ -7,15 +7,12 @@
 
 #include <libvirt/libvirt-qemu.h>
 
-#include "qmp.h"
+#include "qmp/qmp.h"
 
 static int monitor_execute(void *opaque, const char *command, uint64_t deadline_ns,
 			   size_t reply_bytes, char **ret_reply, struct wss_error *err)
 {
-	/*
-	 * Not used: libvirt itself gives up on a busy monitor, and keepalive on a dead
-	 * libvirtd.
-	 */
+	/* Not used: libvirt itself gives up on a busy monitor, and keepalive on a dead libvirtd. */
 	(void)deadline_ns;
 	(void)reply_bytes;
 	if (virDomainQemuMonitorCommand(opaque, command, ret_reply, 0) < 0)
@@ -28,8 +25,8 @@ static const struct qmp_transport_ops monitor_ops = {
 	.execute = monitor_execute,
 };
 
-int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline,
-		     struct qmp **ret_qmp, struct wss_error *err)
+int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline, struct qmp **ret_qmp,
+		     struct wss_error *err)
 {
 	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
 

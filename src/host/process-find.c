@@ -38,9 +38,7 @@ static void cleanup_root(struct wss_root *root)
 	wss_root_close(root);
 }
 
-/*
- * Whether the process with directory dir is the wanted one. Returns 1, 0, or a negative errno.
- */
+/* Whether the process with directory dir is the wanted one. Returns 1, 0, or a negative errno. */
 static int process_is_wanted(struct search *search, const struct wss_root *dir)
 {
 	wss_auto_free char *cmdline = NULL;
@@ -62,7 +60,7 @@ static int process_is_wanted(struct search *search, const struct wss_root *dir)
 
 static void search_process(struct search *search, const struct wss_root *root, const char *pid)
 {
-	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
+	wss_cleanup(cleanup_root) struct wss_root dir = {.dirfd = -1};
 	struct wss_procfile_stat line;
 	char path[64];
 	int r;
@@ -77,7 +75,7 @@ static void search_process(struct search *search, const struct wss_root *root, c
 	    wss_procfile_exited(line.state))
 		return;
 	if (search->n < MATCHES_MAX)
-		search->matches[search->n++] = (struct match){ atoi(pid), line.parent };
+		search->matches[search->n++] = (struct match){atoi(pid), line.parent};
 }
 
 static void read_program(const struct wss_root *root, pid_t pid, char ret_path[PATH_MAX])
@@ -92,7 +90,7 @@ static void read_program(const struct wss_root *root, pid_t pid, char ret_path[P
 
 static bool is_still_wanted(struct search *search, const struct wss_root *root, pid_t pid)
 {
-	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
+	wss_cleanup(cleanup_root) struct wss_root dir = {.dirfd = -1};
 	char path[32];
 
 	snprintf(path, sizeof(path), "proc/%d", pid);
@@ -164,11 +162,12 @@ static int refuse_several(const struct search *search, struct wss_error *err)
 		len += (size_t)snprintf(pids + len, sizeof(pids) - len, " %d",
 					search->matches[i].pid);
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "several processes claim to be the guest %s: pids%s%s",
-			     search->uuid, pids, search->n == MATCHES_MAX ? " ..." : "");
+			     "several processes claim to be the guest %s: pids%s%s", search->uuid,
+			     pids, search->n == MATCHES_MAX ? " ..." : "");
 }
 
-static int refuse_none(const struct search *search, const struct wss_root *root, struct wss_error *err)
+static int refuse_none(const struct search *search, const struct wss_root *root,
+		       struct wss_error *err)
 {
 	char hidepid[16];
 
@@ -177,15 +176,17 @@ static int refuse_none(const struct search *search, const struct wss_root *root,
 				     "no QEMU with -uuid %s runs as user %u, as this guest's does",
 				     search->uuid, search->owner);
 	if (wss_procfile_hides(root, hidepid))
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no QEMU with -uuid %s among the processes that virt-wss sees: /proc is mounted with "
-				     "hidepid=%s, which hides those of other users: run virt-wss as root, or give it "
-				     "CAP_SYS_PTRACE",
-				     search->uuid, hidepid);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"no QEMU with -uuid %s among the processes that virt-wss sees: /proc is mounted with "
+			"hidepid=%s, which hides those of other users: run virt-wss as root, or give it "
+			"CAP_SYS_PTRACE",
+			search->uuid, hidepid);
 	if (search->denied)
-		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EACCES, WSS_CAPS_PROCESS,
-					   "no QEMU with -uuid %s among the processes that virt-wss may read",
-					   search->uuid);
+		return wss_privilege_errno(
+			err, WSS_ERR_UNSUPPORTED, EACCES, WSS_CAPS_PROCESS,
+			"no QEMU with -uuid %s among the processes that virt-wss may read",
+			search->uuid);
 	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", search->uuid);
 }
 
@@ -193,7 +194,7 @@ static int refuse_none(const struct search *search, const struct wss_root *root,
 static int find_process(const struct wss_root *root, const char *uuid, uid_t owner,
 			pid_t recorded_pid, pid_t *ret_pid, struct wss_error *err)
 {
-	struct search search = { .uuid = uuid, .owner = owner };
+	struct search search = {.uuid = uuid, .owner = owner};
 	wss_auto_dir DIR *dir = NULL;
 	pid_t pid = 0;
 	size_t listed = 0;
@@ -249,8 +250,8 @@ static char *read_regular(const struct wss_root *dir, const char *name, size_t m
 	struct stat st;
 	size_t len = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    !file_is_trusted(dir, &st) || st.st_size < 0 || (uint64_t)st.st_size > max)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !file_is_trusted(dir, &st) ||
+	    st.st_size < 0 || (uint64_t)st.st_size > max)
 		return NULL;
 	text = malloc((size_t)st.st_size + 1);
 	while (text && len < (size_t)st.st_size) {
@@ -326,14 +327,13 @@ int wss_process_attach(const struct wss_root *root, const char *run_dir, const c
 		       const char *uuid, uid_t owner, struct wss_process *ret_process,
 		       struct wss_error *err)
 {
-	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
+	wss_cleanup(cleanup_root) struct wss_root dir = {.dirfd = -1};
 	struct wss_error tried = WSS_ERROR_INIT;
 	pid_t recorded = 0, pid;
 
 	run_dir += strspn(run_dir, "/");
 	if (is_domain_name(name))
-		dir.dirfd = wss_root_openat(root, run_dir[0] ? run_dir : ".",
-					    O_PATH | O_DIRECTORY);
+		dir.dirfd = wss_root_openat(root, run_dir[0] ? run_dir : ".", O_PATH | O_DIRECTORY);
 	if (dir.dirfd >= 0)
 		recorded = recorded_pid(&dir, name, uuid);
 	if (recorded) {

@@ -3,8 +3,7 @@
  * Finds a guest's QEMU process on this host, through libvirt's files or by searching /proc.
  * The result is only a number until host/process.h holds the process.
  */
-#ifndef WSS_HOST_PROCESS_FIND_H
-#define WSS_HOST_PROCESS_FIND_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -46,5 +45,3 @@ int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner,
 int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
 		       const char *uuid, uid_t owner, struct wss_process *ret_process,
 		       struct wss_error *err);
-
-#endif

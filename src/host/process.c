@@ -28,8 +28,9 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 		return wss_error_set(err, WSS_ERR_NO_MEMORY,
 				     "out of memory while reading %s of process %d", what,
 				     process->pid);
-	return wss_privilege_errno(err, number == ENOENT ? WSS_ERR_UNSUPPORTED : WSS_ERR_FAILED, number,
-				   WSS_CAPS_PROCESS, "cannot read %s of process %d", what, process->pid);
+	return wss_privilege_errno(err, number == ENOENT ? WSS_ERR_UNSUPPORTED : WSS_ERR_FAILED,
+				   number, WSS_CAPS_PROCESS, "cannot read %s of process %d", what,
+				   process->pid);
 }
 
 /* Opens a pidfd and the stat file for the process whose directory is already held. */
@@ -88,17 +89,12 @@ int wss_process_check_owner(const struct wss_process *process, uid_t owner, stru
 	return 0;
 }
 
-static int process_read_stat(const struct wss_process *process, struct wss_procfile_stat *ret_line)
-{
-	return process->stat >= 0 ? wss_procfile_read_open_stat(process->stat, ret_line)
-				  : wss_procfile_read_stat(&process->proc, "stat", ret_line);
-}
-
 /* Fills start_ticks; a zombie counts as gone. */
 static int process_check_alive(struct wss_process *process, struct wss_error *err)
 {
 	struct wss_procfile_stat line;
-	int r = process_read_stat(process, &line);
+	int r = process->stat >= 0 ? wss_procfile_read_open_stat(process->stat, &line)
+				   : wss_procfile_read_stat(&process->proc, "stat", &line);
 
 	if (r < 0)
 		return wss_process_error(process, r, "stat", err);
@@ -129,7 +125,8 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	if (fd == -ENOENT || fd == -ESRCH)
 		return wss_error_set(err, WSS_ERR_GONE, "no such process: %d", pid);
 	if (fd < 0)
-		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -fd, WSS_CAPS_PROCESS, "cannot open /%s", path);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -fd, WSS_CAPS_PROCESS,
+					   "cannot open /%s", path);
 	process.proc.dirfd = fd;
 	if (open_pidfd(&process, err) < 0)
 		return -1;
@@ -165,7 +162,7 @@ void wss_process_release(struct wss_process *process)
 
 bool wss_process_alive(const struct wss_process *process)
 {
-	struct pollfd pfd = { .fd = process->pidfd, .events = POLLIN };
+	struct pollfd pfd = {.fd = process->pidfd, .events = POLLIN};
 	char state;
 	int r;
 
@@ -206,8 +203,7 @@ int wss_process_state(const struct wss_process *process, char *ret_state)
 		snprintf(path, sizeof(path), "task/%.20s/stat", entry->d_name);
 		/* Ignore a thread that has ended meanwhile. */
 		if (wss_procfile_read_state(&process->proc, path, &state) == 0 &&
-		    !wss_procfile_exited(state) &&
-		    (!best || state_rank(state) > state_rank(best)))
+		    !wss_procfile_exited(state) && (!best || state_rank(state) > state_rank(best)))
 			best = state;
 	}
 	if (!best || wss_procfile_exited(best))
@@ -220,29 +216,60 @@ int wss_process_signal(const struct wss_process *process, int signal_number)
 {
 	if (process->pidfd < 0)
 		return -ESRCH;
-	return syscall(SYS_pidfd_send_signal, process->pidfd, signal_number, NULL, 0) < 0 ?
-		       -errno :
-		       0;
+	return syscall(SYS_pidfd_send_signal, process->pidfd, signal_number, NULL, 0) < 0 ? -errno
+											  : 0;
 }
 
-int wss_process_has_passthrough(const struct wss_process *process)
+/*
+ * Counts the files that the process has open whose names begin so. Those of the first n_groups names count each; if there
+ * are none, all others together as one. -1: there are none, and some cannot be read.
+ */
+static int files_count(const struct wss_process *process, const char *const *names, size_t n_groups,
+		       size_t n)
 {
-	static const char *const devices[] = {"/dev/vfio/", "/dev/vhost-vdpa", "anon_inode:[vfio"};
 	wss_auto_dir DIR *fds = NULL;
 	struct dirent *entry;
-	int unknown = 0;
+	int count = 0, others = 0, unknown = 0;
 
 	if (wss_root_opendir(&process->proc, "fd", &fds) < 0)
 		return -1;
 	for (errno = 0; (entry = readdir(fds)); errno = 0) {
 		char target[64] = "";
 
-		if (readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1) < 0 && errno != ENOENT &&
-		    entry->d_name[0] != '.')
+		if (readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1) < 0 &&
+		    errno != ENOENT && entry->d_name[0] != '.')
 			unknown = -1;
-		for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-			if (!strncmp(target, devices[i], strlen(devices[i])))
-				return 1;
+		for (size_t i = 0; i < n; i++) {
+			if (strncmp(target, names[i], strlen(names[i])) != 0)
+				continue;
+			if (i < n_groups)
+				count++;
+			else
+				others = 1;
+			break;
+		}
 	}
+	if (count || others)
+		return count ? count : others;
 	return errno ? -1 : unknown;
+}
+
+int wss_process_count_passthrough(const struct wss_process *process)
+{
+	/* A group has a number; the container of all groups is a file beside them. */
+	static const char *const devices[] = {
+		"/dev/vfio/devices/", "/dev/vhost-vdpa", "/dev/vfio/0",	    "/dev/vfio/1",
+		"/dev/vfio/2",	      "/dev/vfio/3",	 "/dev/vfio/4",	    "/dev/vfio/5",
+		"/dev/vfio/6",	      "/dev/vfio/7",	 "/dev/vfio/8",	    "/dev/vfio/9",
+		"/dev/vfio/noiommu-", "/dev/vfio/",	 "anon_inode:[vfio"};
+	size_t n = sizeof(devices) / sizeof(devices[0]);
+
+	return files_count(process, devices, n - 2, n);
+}
+
+int wss_process_has_encryption(const struct wss_process *process)
+{
+	static const char *const files[] = {"/dev/sev", "anon_inode:[kvm-gmem]"};
+
+	return files_count(process, files, 0, sizeof(files) / sizeof(files[0]));
 }

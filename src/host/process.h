@@ -7,8 +7,7 @@
  * was opened before the process exited is as safe: clear_refs and stat fail with ESRCH; smaps does
  * so too or, while the process is a zombie, is empty.
  */
-#ifndef WSS_HOST_PROCESS_H
-#define WSS_HOST_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,18 +17,21 @@
 #include "base/root.h"
 
 struct wss_process {
-	pid_t pid;		/* in our pid namespace */
-	int pidfd;		/* -1 if root is a captured machine: see wss_process_hold() */
-	struct wss_root proc;	/* its /proc/PID */
-	uint64_t start_ticks;	/* field 22 of stat */
-	int stat;		/* its stat, to be read again and again; -1: not open */
-	int clear_refs;		/* its clear_refs, locked; -1: not held, see track/control.h */
-	int lock;		/* root's lock; -1: not held */
-	pid_t intruder;		/* has a lock on clear_refs, too; 0: none */
+	pid_t pid;	      /* in our pid namespace */
+	int pidfd;	      /* -1 if root is a captured machine: see wss_process_hold() */
+	struct wss_root proc; /* its /proc/PID */
+	uint64_t start_ticks; /* field 22 of stat */
+	int stat;	      /* its stat, to be read again and again; -1: not open */
+	int clear_refs;	      /* its clear_refs, locked; -1: not held, see measure/control.h */
+	int lock;	      /* root's lock; -1: not held */
+	pid_t intruder;	      /* has a lock on clear_refs, too; 0: none */
 };
 
-#define WSS_PROCESS_INIT \
-	{ .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .stat = -1, .clear_refs = -1, .lock = -1 }
+#define WSS_PROCESS_INIT                                                                    \
+	{                                                                                   \
+		.pid = 0, .pidfd = -1, .proc = {.dirfd = -1}, .stat = -1, .clear_refs = -1, \
+		.lock = -1                                                                  \
+	}
 
 /*
  * Holds process pid after checking, through the held directory, that its command line has
@@ -87,16 +89,20 @@ int wss_process_signal(const struct wss_process *process, int signal_number);
 int wss_process_error(const struct wss_process *process, int negative_errno, const char *what,
 		      struct wss_error *err);
 
-/*
- * Releases a process, which may be half open or WSS_PROCESS_INIT, and resets it to the latter.
- */
+/* Releases a process, which may be half open or WSS_PROCESS_INIT, and resets it to the latter. */
 void wss_process_release(struct wss_process *process);
 
 /*
- * Whether the process has a device of the host open that may write to its memory at any time, so
- * that all of it is pinned: VFIO (PCI and mediated devices, NVMe disks) or vDPA. Whoever started QEMU, and
- * however the device was added, the descriptor shows. -1: that cannot be read.
+ * Returns how many devices of the host the process has open that may write to its memory: VFIO (PCI and mediated
+ * devices, NVMe disks), whose groups are counted, and vDPA. All its memory is pinned, unless each of them is of a kind
+ * that pins none (wss_device_is_unpinning()). Whoever started QEMU, and however the device was added, the descriptor
+ * shows. -1: that cannot be read, and none is known.
  */
-int wss_process_has_passthrough(const struct wss_process *process);
+int wss_process_count_passthrough(const struct wss_process *process);
 
-#endif
+/*
+ * Whether the process has something open that an encrypted guest needs for as long as it runs: the device that encrypts
+ * on AMD's processors (arch/x86/kvm/svm/sev.c), or memory that the host cannot map (virt/kvm/guest_memfd.c), which SEV-SNP
+ * and TDX need. -1: that cannot be read.
+ */
+int wss_process_has_encryption(const struct wss_process *process);

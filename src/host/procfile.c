@@ -26,11 +26,28 @@ static const char *smbios_uuid(const char *options)
 
 	for (const char *at = options; at; at = strchr(at, ',')) {
 		at += *at == ',';
+		/* QEMU reads a comma that is doubled as one of a value, which may be a guest's owner's text. */
+		if (*at == ',') {
+			at++;
+			continue;
+		}
 		system |= !strncmp(at, "type=1", strlen("type=1")) && (!at[6] || at[6] == ',');
 		if (!strncmp(at, "uuid=", strlen("uuid=")))
 			uuid = at + strlen("uuid=");
 	}
 	return system ? uuid : NULL;
+}
+
+/* Returns the value of uuid= or system_uuid= in what cloud-hypervisor's option "platform" says, or NULL. */
+static const char *platform_uuid(const char *options)
+{
+	for (const char *at = options; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		at += strncmp(at, "system_", strlen("system_")) ? 0 : strlen("system_");
+		if (!strncmp(at, "uuid=", strlen("uuid=")))
+			return at + strlen("uuid=");
+	}
+	return NULL;
 }
 
 bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_TEXT_MAX])
@@ -40,7 +57,8 @@ bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_T
 
 	ret_uuid[0] = '\0';
 	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
-		const char *next = arg + strlen(arg) + 1, *flag = arg + (arg[0] == '-' && arg[1] == '-');
+		const char *next = arg + strlen(arg) + 1,
+			   *flag = arg + (arg[0] == '-' && arg[1] == '-');
 
 		if (next >= end)
 			break;
@@ -48,9 +66,13 @@ bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_T
 			value = next;
 		else if (!strcmp(flag, "-smbios") && smbios_uuid(next))
 			value = smbios_uuid(next);
+		else if (!strcmp(flag, "-platform") && platform_uuid(next))
+			value = platform_uuid(next);
 	}
 	/* QEMU's value for "no UUID" has only zeros. */
-	if (!value || strspn(value, "0-") >= length || strspn(value, "0123456789abcdefABCDEF-") != length || (value[length] && value[length] != ','))
+	if (!value || strspn(value, "0-") >= length ||
+	    strspn(value, "0123456789abcdefABCDEF-") != length ||
+	    (value[length] && value[length] != ','))
 		return false;
 	memcpy(ret_uuid, value, length);
 	ret_uuid[length] = '\0';
@@ -97,7 +119,8 @@ int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret)
 	return 0;
 }
 
-int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret)
+int wss_procfile_read_stat(const struct wss_root *root, const char *path,
+			   struct wss_procfile_stat *ret)
 {
 	wss_auto_close int fd = open_stat(root, path);
 
@@ -127,23 +150,42 @@ int wss_procfile_read_state(const struct wss_root *root, const char *path, char 
 	return fd < 0 ? fd : read_open_state(fd, ret_state);
 }
 
-int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)
+/* Reads the real, effective, saved and file system user ID. Returns 0 or negative errno. */
+static int read_user_ids(const struct wss_root *dir, unsigned ret_ids[4])
 {
 	wss_auto_free char *text = NULL;
 	int r = wss_root_read(dir, "status", STATUS_MAX, &text, NULL);
-	unsigned ids[4];
 	const char *line;
 
 	if (r < 0)
 		return r;
 	/* The line with the process's name comes first, with its newlines escaped. */
 	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+	if (!line || sscanf(line, "\nUid: %u %u %u %u", &ret_ids[0], &ret_ids[1], &ret_ids[2],
+			    &ret_ids[3]) != 4)
 		return -EINVAL;
-	return ids[0] == owner && ids[1] == owner && ids[2] == owner && ids[3] == owner;
+	return 0;
 }
 
-int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
+int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)
+{
+	unsigned ids[4];
+	int r = read_user_ids(dir, ids);
+
+	return r < 0 ? r : ids[0] == owner && ids[1] == owner && ids[2] == owner && ids[3] == owner;
+}
+
+int wss_procfile_user(const struct wss_root *dir, uid_t *ret_user)
+{
+	unsigned ids[4];
+	int r = read_user_ids(dir, ids);
+
+	if (r == 0)
+		*ret_user = ids[0];
+	return r;
+}
+
+int wss_procfile_program(const struct wss_root *dir, char *ret_name, size_t size)
 {
 	char target[PATH_MAX];
 	const char *name;
@@ -153,8 +195,16 @@ int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
 		return -errno;
 	target[len] = '\0';
 	name = strrchr(target, '/');
-	name = name ? name + 1 : target;
-	return strstr(name, "qemu") || strstr(name, "kvm");
+	snprintf(ret_name, size, "%s", name ? name + 1 : target);
+	return 0;
+}
+
+int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
+{
+	char name[NAME_MAX + 1];
+	int r = wss_procfile_program(dir, name, sizeof(name));
+
+	return r < 0 ? r : strstr(name, "qemu") || strstr(name, "kvm");
 }
 
 bool wss_procfile_exited(char state)
@@ -181,4 +231,41 @@ bool wss_procfile_hides(const struct wss_root *root, char ret_value[16])
 		return strcmp(ret_value, "0") && strcmp(ret_value, "off");
 	}
 	return false;
+}
+
+const char *wss_procfile_option(const char *cmdline, size_t len, const char *option)
+{
+	const char *end = cmdline + len, *value = NULL;
+	size_t length = strlen(option);
+
+	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
+		const char *next = arg + strlen(arg) + 1, *name = arg + strspn(arg, "-");
+
+		if (name == arg || strncmp(name, option, length))
+			continue;
+		if (!name[length] && next < end)
+			value = next;
+		else if (name[length] == '=')
+			value = name + length + 1;
+	}
+	return value;
+}
+
+const char *wss_procfile_cgroup(const char *cgroups, const char *start)
+{
+	size_t length = strlen(start);
+
+	/* Lines HIERARCHY:CONTROLLERS:PATH (cgroups(7)); a path may have colons, but no newline (kernel/cgroup/cgroup.c). */
+	for (const char *line = cgroups; *line;
+	     line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *path = line;
+
+		for (int i = 0; i < 2; i++) {
+			path += strcspn(path, ":\n");
+			path += *path == ':';
+		}
+		if (!strncmp(path, start, length))
+			return path + length;
+	}
+	return NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parses the files of a process in /proc: its stat line and its arguments. */
-#ifndef WSS_HOST_PROCFILE_H
-#define WSS_HOST_PROCFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +21,8 @@ struct wss_procfile_stat {
 };
 
 /* Reads the stat file at path below root. Returns 0 or negative errno (-EINVAL: malformed). */
-int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret);
+int wss_procfile_read_stat(const struct wss_root *root, const char *path,
+			   struct wss_procfile_stat *ret);
 
 /* The same from a stat file that is open, wherever it was read before. */
 int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret);
@@ -48,6 +48,15 @@ bool wss_procfile_exited(char state);
  */
 int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner);
 
+/* Reads its real user ID. Returns 0 or negative errno. */
+int wss_procfile_user(const struct wss_root *dir, uid_t *ret_user);
+
+/*
+ * Reads the base name of its executable, by the link exe, which a process cannot choose freely. If the file was
+ * replaced or removed, " (deleted)" follows. Returns 0 or negative errno.
+ */
+int wss_procfile_program(const struct wss_root *dir, char *ret_name, size_t size);
+
 /*
  * Whether the executable of the process whose directory is dir is named like QEMU: its base
  * name contains "qemu" or "kvm". 1 yes, 0 no, or negative errno.
@@ -55,10 +64,20 @@ int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner);
 int wss_procfile_is_named_like_qemu(const struct wss_root *dir);
 
 /*
- * Reads the guest's UUID from QEMU's command line, len bytes as /proc shows them: the last of -uuid, with one dash
- * or two, and -smbios type=1,uuid=..., as QEMU obeys the last. Returns false, ret_uuid then being "", if there is none,
- * or one that is no UUID.
+ * Reads the guest's UUID from the command line of QEMU or cloud-hypervisor, len bytes as /proc shows them: the last of
+ * -uuid, with one dash or two, -smbios type=1,uuid=... and --platform uuid=..., as QEMU obeys the last. Returns false,
+ * ret_uuid then being "", if there is none, or one that is no UUID.
  */
 bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
-#endif
+/*
+ * Returns the value of an option, "-OPTION VALUE" or "-OPTION=VALUE" with any number of dashes, on a command line, len
+ * bytes as /proc shows them: the last, as programs obey that. NULL: there is none. Borrowed from cmdline.
+ */
+const char *wss_procfile_option(const char *cmdline, size_t len, const char *option);
+
+/*
+ * Returns what follows start in the path of one of a process's cgroups, of any hierarchy, which begins so. NULL: no path
+ * does. cgroups is the text of /proc/PID/cgroup, of which the result is borrowed: it may end at a newline.
+ */
+const char *wss_procfile_cgroup(const char *cgroups, const char *start);

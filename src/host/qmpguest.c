@@ -2,21 +2,27 @@
 #include "host/qmpguest.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "dirtyrate.h"
 #include "host/devices.h"
 #include "host/procfile.h"
 #include "host/qmppeer.h"
-#include "qmp.h"
-#include "query.h"
+#include "qmp/dirtyrate.h"
+#include "qmp/qmp.h"
+#include "qmp/query.h"
 
 #define TIMEOUT_MS 5000
+/* Time that a process takes to end after its sockets are closed. */
+#define END_MS 1000
 /* Pages to be sampled of a guest, and the least number in a GiB, which is QEMU's default. */
 #define SAMPLES_WANTED 4096
 #define SAMPLES_PER_GIB_LEAST 512
@@ -26,8 +32,7 @@
 static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
 	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QEMU lists more than %d blocks of RAM",
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU lists more than %d blocks of RAM",
 				     WSS_RAM_BLOCKS_MAX);
 	config->block_bytes[config->n_blocks++] = bytes;
 	return 0;
@@ -43,24 +48,29 @@ static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t 
 				struct wss_domxml *config, struct wss_error *err)
 {
 	config->n_devices = 0;
+	config->pmems = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (!device_is_ram(&devices[i]))
+		if (!device_is_ram(&devices[i])) {
+			config->pmems++;
 			continue;
+		}
 		if (config->n_devices == WSS_MEMORY_DEVICES_MAX)
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "QEMU lists more than %d memory devices",
 					     WSS_MEMORY_DEVICES_MAX);
 		config->devices[config->n_devices++] =
-			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes, -1 };
+			(struct wss_memory_device){devices[i].gpa, devices[i].max_bytes, -1};
 		config->maximum_bytes += devices[i].size_bytes;
-		if (devices[i].max_bytes && qmpguest_add_block(config, devices[i].max_bytes, err) < 0)
+		if (devices[i].max_bytes &&
+		    qmpguest_add_block(config, devices[i].max_bytes, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* Whether a memory device of any kind has this backend: "/objects/ID". */
-static bool backend_is_claimed(const struct qmp_memdev *backend, const struct qmp_memory_device *devices, size_t n)
+static bool backend_is_claimed(const struct qmp_memdev *backend,
+			       const struct qmp_memory_device *devices, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *id = strrchr(devices[i].memdev, '/');
@@ -82,8 +92,8 @@ static int compare_descending(const void *a, const void *b)
  * In how many ways some of the sizes, from sizes[at] on, make up bytes; 2 stands for more. Equal
  * sizes are one. *ret_taken is the last way found, a bit for each size.
  */
-static unsigned ways_to_sum(const uint64_t *sizes, unsigned at, unsigned n, uint64_t bytes, uint32_t taken,
-			    uint32_t *ret_taken)
+static unsigned ways_to_sum(const uint64_t *sizes, unsigned at, unsigned n, uint64_t bytes,
+			    uint32_t taken, uint32_t *ret_taken)
 {
 	unsigned found = 0;
 
@@ -93,7 +103,8 @@ static unsigned ways_to_sum(const uint64_t *sizes, unsigned at, unsigned n, uint
 	}
 	for (unsigned i = at; i < n && found < 2; i++)
 		if (sizes[i] <= bytes && (i == at || sizes[i] != sizes[i - 1]))
-			found += ways_to_sum(sizes, i + 1, n, bytes - sizes[i], taken | 1U << i, ret_taken);
+			found += ways_to_sum(sizes, i + 1, n, bytes - sizes[i], taken | 1U << i,
+					     ret_taken);
 	return found;
 }
 
@@ -102,8 +113,9 @@ static unsigned ways_to_sum(const uint64_t *sizes, unsigned at, unsigned n, uint
  * QEMU does not say which backends those are. Others, which no memory device has either, belong to ivshmem or to a
  * device that was unplugged, so those that make up -m are looked for. If there are several ways, there are no blocks.
  */
-static int add_base_blocks(struct qmp *qmp, uint64_t base_bytes, const struct qmp_memory_device *devices,
-			   size_t n_devices, struct wss_domxml *config, struct wss_error *err)
+static int add_base_blocks(struct qmp *qmp, uint64_t base_bytes,
+			   const struct qmp_memory_device *devices, size_t n_devices,
+			   struct wss_domxml *config, struct wss_error *err)
 {
 	wss_auto_free struct qmp_memdev *backends = NULL;
 	uint64_t sizes[BACKENDS_MAX];
@@ -114,7 +126,8 @@ static int add_base_blocks(struct qmp *qmp, uint64_t base_bytes, const struct qm
 	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n_backends && n <= BACKENDS_MAX; i++)
-		if (backends[i].size_bytes && !backend_is_claimed(&backends[i], devices, n_devices)) {
+		if (backends[i].size_bytes &&
+		    !backend_is_claimed(&backends[i], devices, n_devices)) {
 			if (n < BACKENDS_MAX)
 				sizes[n] = backends[i].size_bytes;
 			n++;
@@ -135,8 +148,7 @@ static int add_base_blocks(struct qmp *qmp, uint64_t base_bytes, const struct qm
 }
 
 /* Memory can be hot-plugged or unplugged between two windows. */
-static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
-				struct wss_error *err)
+static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
 {
 	wss_auto_free struct qmp_memory_device *devices = NULL;
 	struct qmp_memory_size size;
@@ -148,7 +160,8 @@ static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
 		return -1;
 	config->maximum_bytes = config->initial_bytes = size.base_bytes;
 	config->n_blocks = 0;
-	if (size.base_bytes && add_base_blocks(qmp, size.base_bytes, devices, n_devices, config, err) < 0)
+	if (size.base_bytes &&
+	    add_base_blocks(qmp, size.base_bytes, devices, n_devices, config, err) < 0)
 		return -1;
 	known = config->n_blocks > 0;
 	if (qmpguest_add_devices(devices, n_devices, config, err) < 0)
@@ -162,8 +175,8 @@ static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
 static void set_hazard(struct wss_guest *guest, const char *what, const char *why)
 {
 	if (!guest->config.dirty_log_hazard[0])
-		snprintf(guest->config.dirty_log_hazard,
-			 sizeof(guest->config.dirty_log_hazard), "%.60s (%.120s)", what, why);
+		snprintf(guest->config.dirty_log_hazard, sizeof(guest->config.dirty_log_hazard),
+			 "%.60s (%.120s)", what, why);
 }
 
 static void check_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
@@ -172,10 +185,29 @@ static void check_models(struct wss_guest *guest, const struct qmp_model *list, 
 		const char *hazard = wss_device_model_hazard(list[i].name);
 
 		guest->config.hostdevs += wss_device_model_pins(list[i].name);
+		guest->config.unpinning_hostdevs += wss_device_model_is_unpinning(list[i].name);
 		guest->config.shmems += wss_device_model_shares(list[i].name);
 		if (hazard)
 			set_hazard(guest, list[i].name, hazard);
 	}
+}
+
+/*
+ * The machine may make devices that no list has, and memory of its own, such as SGX's. An inventory other than QMP's does
+ * not know its type.
+ */
+static void check_machine(struct wss_guest *guest, struct qmp *qmp)
+{
+	struct qmp_machine machine = {.max_ram_below_4g_bytes = 0};
+	const char *type = guest->config.machine, *hazard;
+
+	if (!*type && qmp_query_machine(qmp, TIMEOUT_MS, &machine, NULL) == 0)
+		type = machine.type;
+	hazard = wss_machine_hazard(type);
+	if (hazard)
+		set_hazard(guest, type, hazard);
+	if (guest->config.pmems)
+		set_hazard(guest, "memory that is not RAM", wss_device_model_hazard("nvdimm"));
 }
 
 /* What QMP does not report may be a device that pins the guest's memory, or has memory of its own. */
@@ -185,13 +217,30 @@ static void set_unseen(struct wss_guest *guest, const char *what)
 	set_hazard(guest, what, "QMP does not report them");
 }
 
+/*
+ * Whether QEMU has options in a file of which that is not known: the files of Proxmox VE's package qemu-server, for guests of
+ * machine type q35 and for USB, have devices only (pve-q35-4.0.cfg, pve-usb.cfg in its sources), which QMP lists.
+ */
+static bool has_options_in_file(const char *cmdline, size_t len)
+{
+	static const char known[] = "/usr/share/qemu-server/pve-";
+	const char *end = cmdline + len;
+
+	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
+		const char *next = arg + strlen(arg) + 1;
+
+		if (strstr(arg, "-readconfig") &&
+		    (next >= end || strncmp(next, known, sizeof(known) - 1) != 0 ||
+		     strchr(next + sizeof(known) - 1, '/')))
+			return true;
+	}
+	return false;
+}
+
 /* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
 static void check_options(struct wss_guest *guest)
 {
-	static const char *const hazards[][2] = {
-		{"dirty-ring", "it takes the place of the dirty log"},
-		{"-readconfig", "the file may switch the dirty ring on"},
-	};
+	static const char ring[] = "dirty-ring";
 	wss_auto_free char *text = NULL;
 	size_t len;
 
@@ -200,10 +249,10 @@ static void check_options(struct wss_guest *guest)
 		set_hazard(guest, "the command line", "it cannot be read");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
-		if (memmem(text, len, hazards[i][0], strlen(hazards[i][0])))
-			set_hazard(guest, hazards[i][0], hazards[i][1]);
-	wss_devices_in_options(text, len, &guest->config);
+	if (memmem(text, len, ring, sizeof(ring) - 1))
+		set_hazard(guest, ring, "it takes the place of the dirty log");
+	if (has_options_in_file(text, len))
+		set_hazard(guest, "-readconfig", "the file may switch the dirty ring on");
 }
 
 /*
@@ -212,54 +261,87 @@ static void check_options(struct wss_guest *guest)
  * Devices may be hot-plugged at any time, and QEMU may have been started with a file of options:
  * QMP knows them all.
  */
-static void read_devices(struct wss_guest *guest)
+void wss_qmpguest_read_devices(struct wss_guest *guest, struct qmp *qmp)
 {
-	static const char *const places[] = {"/machine/peripheral",
-					     "/machine/peripheral-anon"};
+	static const char *const places[] = {"/machine/peripheral", "/machine/peripheral-anon"};
 	wss_auto_free struct qmp_model *backends = NULL;
 	size_t n = 0;
 
 	guest->config.dirty_log_hazard[0] = '\0';
-	guest->config.hostdevs = guest->config.shmems = 0;
+	guest->config.hostdevs = guest->config.unpinning_hostdevs = guest->config.shmems = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		wss_auto_free struct qmp_model *devices = NULL;
 
-		if (qmp_query_children(guest->source, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
+		if (qmp_query_children(qmp, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
 			check_models(guest, devices, n);
 		else
 			set_unseen(guest, "devices");
 	}
-	if (qmp_query_network(guest->source, TIMEOUT_MS, &backends, &n, NULL) == 0)
+	if (qmp_query_network(qmp, TIMEOUT_MS, &backends, &n, NULL) == 0)
 		check_models(guest, backends, n);
 	else
 		set_unseen(guest, "network backends");
+	check_machine(guest, qmp);
 	check_options(guest);
 }
 
-static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
+static bool peer_ends(const struct qmp *qmp, int wait_ms)
 {
-	struct qmp *qmp = guest->source;
+	wss_auto_close int pidfd = -1;
+	struct qmp_peer peer;
+
+	if (qmp_peer(qmp, &peer, NULL) < 0)
+		return false;
+	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (pidfd < 0)
+		return errno == ESRCH;
+	return poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, wait_ms) == 1;
+}
+
+/* If QEMU has ended or is about to, that is why nobody answers or a process cannot be read. Returns -1. */
+static int qmpguest_failed(const struct qmp *qmp, struct wss_error *err)
+{
+	if (err && peer_ends(qmp, err->code == WSS_ERR_GONE ? END_MS : 0))
+		wss_error_set(err, WSS_ERR_GONE, "the guest has ended");
+	return -1;
+}
+
+int wss_qmpguest_read_state(struct wss_guest *guest, struct qmp *qmp, struct wss_error *err)
+{
 	struct qmp_status status;
 	struct qmp_migration migration;
 	struct qmp_balloon balloon;
 
-	if (qmpguest_read_memory(qmp, &guest->config, err) < 0 ||
-	    qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
+	if (qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
 	    qmp_query_migrate(qmp, TIMEOUT_MS, &migration, err) < 0 ||
 	    qmp_query_balloon(qmp, TIMEOUT_MS, &balloon, err) < 0)
 		return -1;
 	snprintf(guest->state_text, sizeof(guest->state_text), "%s", status.state);
-	guest->state = status.running			   ? WSS_GUEST_RUNNING
+	guest->state = status.running			    ? WSS_GUEST_RUNNING
 		       : !strcmp(status.state, "inmigrate") ? WSS_GUEST_INCOMING
 		       : !strcmp(status.state, "paused")    ? WSS_GUEST_PAUSED
 							    : WSS_GUEST_OTHER;
 	snprintf(guest->job, sizeof(guest->job), "%s", migration.in_progress ? "migration" : "");
 	guest->balloon_bytes.known = true;
 	/* Without a balloon device the guest has all of its memory. */
-	guest->balloon_bytes.value = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
-	if (guest->kvm)
-		read_devices(guest);
+	guest->balloon_bytes.value =
+		balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
 	return 0;
+}
+
+static int read_state(struct wss_guest *guest, struct wss_error *err)
+{
+	if (qmpguest_read_memory(guest->source, &guest->config, err) < 0 ||
+	    wss_qmpguest_read_state(guest, guest->source, err) < 0)
+		return -1;
+	if (guest->kvm)
+		wss_qmpguest_read_devices(guest, guest->source);
+	return 0;
+}
+
+static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	return read_state(guest, err) < 0 ? qmpguest_failed(guest->source, err) : 0;
 }
 
 static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
@@ -287,14 +369,17 @@ static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 	const char *uuid = guest->config.uuid[0] ? guest->config.uuid : NULL;
 	struct qmp_peer peer;
 
-	if (qmp_peer(guest->source, &peer, err) < 0 ||
-	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
-	    qmpguest_refresh(guest, err) < 0)
+	if (qmp_peer(guest->source, &peer, err) < 0)
 		return -1;
+	if (wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
+	    read_state(guest, err) < 0)
+		return qmpguest_failed(guest->source, err);
 	if (!uuid)
 		read_uuid(guest);
 	/* The answer came while the process was held, so it is from that process. */
-	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
+	return wss_qmppeer_check(&guest->process, &peer, uuid, err) < 0
+		       ? qmpguest_failed(guest->source, err)
+		       : 0;
 }
 
 static int qmpguest_dirty_log_start(struct wss_guest *guest, unsigned seconds,
@@ -313,44 +398,31 @@ static int qmpguest_page_sampling_start(struct wss_guest *guest, unsigned second
 	return qmp_start_page_sampling(guest->source, seconds, *ret_per_gib, TIMEOUT_MS, err);
 }
 
-static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
-				    struct wss_error *err)
+int wss_qmpguest_dirty_log(struct qmp *qmp, struct wss_dirty_log *ret_log, struct wss_error *err)
 {
 	struct qmp_dirty_rate rate;
 
-	if (qmp_query_dirty_rate(guest->source, TIMEOUT_MS, &rate, err) < 0)
+	if (qmp_query_dirty_rate(qmp, TIMEOUT_MS, &rate, err) < 0)
 		return -1;
-	*ret_log = (struct wss_dirty_log){ .measuring = rate.measuring,
-					   .bitmap = rate.bitmap,
-					   .mib_per_s = { rate.measured, rate.mib_per_s } };
+	*ret_log = (struct wss_dirty_log){.measuring = rate.measuring,
+					  .bitmap = rate.bitmap,
+					  .mib_per_s = {rate.measured, rate.mib_per_s}};
+	if (rate.measuring)
+		ret_log->left_s = wss_dirty_log_left_s(rate.start_s, rate.length_s);
 	return 0;
+}
+
+static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+				    struct wss_error *err)
+{
+	return wss_qmpguest_dirty_log(guest->source, ret_log, err);
 }
 
 static struct wss_disturbance qmpguest_disturbed(struct wss_guest *guest)
 {
 	struct qmp_stops stops = qmp_stops_seen(guest->source);
 
-	return (struct wss_disturbance){ stops.stopped, stops.stopped_us * 1000, stops.reset };
-}
-
-static int qmpguest_publish(struct wss_guest *guest, const char *xml, bool persistent,
-			    struct wss_error *err)
-{
-	(void)guest;
-	(void)xml;
-	(void)persistent;
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "not published: a guest without libvirt has no inventory");
-}
-
-static int qmpguest_metadata(struct wss_guest *guest, const char *namespace_uri,
-			     char **ret_xml, struct wss_error *err)
-{
-	(void)guest;
-	(void)namespace_uri;
-	(void)err;
-	*ret_xml = NULL;
-	return 0;
+	return (struct wss_disturbance){stops.stopped, stops.stopped_us * 1000, stops.reset};
 }
 
 static void qmpguest_release(struct wss_guest *guest)
@@ -366,8 +438,6 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.page_sampling_start = qmpguest_page_sampling_start,
 	.attach = qmpguest_attach,
 	.disturbed = qmpguest_disturbed,
-	.publish = qmpguest_publish,
-	.metadata = qmpguest_metadata,
 	.release = qmpguest_release,
 };
 
@@ -407,8 +477,7 @@ static int read_security(struct qmp *qmp, struct wss_domxml *config, struct wss_
 	return 0;
 }
 
-static int describe_guest(struct wss_guest *guest, const char *socket_path,
-			  struct wss_error *err)
+static int describe_guest(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
 	struct wss_domxml *config = &guest->config;
@@ -427,9 +496,10 @@ static int describe_guest(struct wss_guest *guest, const char *socket_path,
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
 	config->vcpus = 1;
-	if (read_machine(qmp, config, err) < 0 || (kvm.enabled && read_security(qmp, config, err) < 0))
+	if (read_machine(qmp, config, err) < 0 ||
+	    (kvm.enabled && read_security(qmp, config, err) < 0))
 		return -1;
-	return qmpguest_refresh(guest, err);
+	return read_state(guest, err);
 }
 
 int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
@@ -448,6 +518,7 @@ int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadli
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	if (describe_guest(guest, socket_path, err) < 0) {
+		qmpguest_failed(qmp, err);
 		wss_guest_free(guest);
 		return -1;
 	}

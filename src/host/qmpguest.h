@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Guest that libvirt does not manage, addressed by its QMP socket. */
-#ifndef WSS_HOST_QMPGUEST_H
-#define WSS_HOST_QMPGUEST_H
+#pragma once
 
 #include "base/error.h"
 #include "host/guest.h"
@@ -15,4 +14,16 @@
 int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
 		      struct wss_guest **ret_guest, struct wss_error *err);
 
-#endif
+struct qmp;
+
+/* Reads into the guest what QEMU says on this connection of its state, its job and its balloon. Fails as the queries do. */
+int wss_qmpguest_read_state(struct wss_guest *guest, struct qmp *qmp, struct wss_error *err);
+
+/*
+ * Likewise of its devices: which pin its memory, and whether the dirty log may be started. What QEMU does not answer counts as
+ * a device that may do either.
+ */
+void wss_qmpguest_read_devices(struct wss_guest *guest, struct qmp *qmp);
+
+/* Asks for the calculation of the dirty rate, as dirty_log_query() of struct wss_guest_ops. */
+int wss_qmpguest_dirty_log(struct qmp *qmp, struct wss_dirty_log *ret_log, struct wss_error *err);

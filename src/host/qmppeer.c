@@ -2,7 +2,6 @@
 #include "host/qmppeer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,7 @@ struct ends {
 			   by path */
 };
 
-/*
- * Whether this line of /proc/net/unix describes a socket with that inode, accepted at the
- * path.
- */
+/* Whether this line of /proc/net/unix describes a socket with that inode, accepted at the path. */
 static bool is_accepted_at(const char *line, unsigned long inode, const char *path)
 {
 	unsigned state;
@@ -75,7 +71,7 @@ static int socket_inode(int fd_dir, const char *fd, unsigned long *ret_inode)
 static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
 {
 	wss_auto_free char *net_unix = NULL;
-	struct ends ends = { .peer = peer };
+	struct ends ends = {.peer = peer};
 	wss_auto_dir DIR *fds = NULL;
 	int r = wss_root_opendir(dir, "fd", &fds);
 
@@ -147,8 +143,8 @@ static bool value_names_socket_fd(const struct wss_process *process, const char 
 	return socket_inode(dirfd(fds), number, &inode) == 0 && inode;
 }
 
-static bool process_serves_path(const struct wss_process *process, const char *cmdline,
-				size_t len, const char *path)
+static bool process_serves_path(const struct wss_process *process, const char *cmdline, size_t len,
+				const char *path)
 {
 	static const char *const options[] = {"qmp", "qmp-pretty", "chardev"};
 	const char *end = cmdline + len;
@@ -190,10 +186,11 @@ static int check_serves(const struct wss_process *process, const char *path, str
 				     "process %d (%s) is not QEMU, and the guest has no UUID",
 				     process->pid, comm);
 	if (!process_serves_path(process, cmdline, len, path))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "no option of process %d (%s) says that it listens on this socket, "
-				     "and the guest has no UUID: start QEMU with -uuid",
-				     process->pid, comm);
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"no option of process %d (%s) says that it listens on this socket, "
+			"and the guest has no UUID: start QEMU with -uuid",
+			process->pid, comm);
 	return 0;
 }
 
@@ -209,11 +206,10 @@ int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *
 		return wss_process_error(process, r, "fd", err);
 	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
 	if (!r)
-		return wss_error_set(
-			err, WSS_ERR_FAILED,
-			"process %d (%s) has the pid of the socket's listener, but "
-			"does not hold the connection",
-			process->pid, comm);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "process %d (%s) has the pid of the socket's listener, but "
+				     "does not hold the connection",
+				     process->pid, comm);
 	if (wss_process_check_owner(process, owner, err) < 0)
 		return -1;
 	return uuid ? wss_process_check_uuid(process, uuid, err)
@@ -228,11 +224,15 @@ int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, c
 	char hidepid[16];
 
 	if (wss_process_hold(root, peer->pid, NULL, &process, &why) < 0) {
-		if (why.code == WSS_ERR_GONE && wss_procfile_hides(root, hidepid))
-			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-					     "the socket's listener, process %d, cannot be seen: /proc is mounted with "
-					     "hidepid=%s, which hides other users' processes: run virt-wss as root, or "
-					     "give it CAP_SYS_PTRACE", peer->pid, hidepid);
+		/* The directory of a hidden process may still be opened, but no file in it. */
+		if ((why.code == WSS_ERR_GONE || why.code == WSS_ERR_UNSUPPORTED) &&
+		    wss_procfile_hides(root, hidepid))
+			return wss_error_set(
+				err, WSS_ERR_UNSUPPORTED,
+				"the socket's listener, process %d, cannot be seen: /proc is mounted with "
+				"hidepid=%s, which hides other users' processes: run virt-wss as root, or "
+				"give it CAP_SYS_PTRACE",
+				peer->pid, hidepid);
 		return wss_error_set(err, why.code, "the socket's listener: %s", why.text);
 	}
 	/* Checked through the held process, because the pid may be reused at any time. */

@@ -8,13 +8,12 @@
  * connected to, and look like the VMM of this guest: no process is stopped or cleared because
  * of its pid alone.
  */
-#ifndef WSS_HOST_QMPPEER_H
-#define WSS_HOST_QMPPEER_H
+#pragma once
 
 #include "base/error.h"
 #include "base/root.h"
 #include "host/process.h"
-#include "qmp.h"
+#include "qmp/qmp.h"
 
 /*
  * Holds the listening process and checks it with wss_qmppeer_check(). root stands for "/";
@@ -40,5 +39,3 @@ int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, c
  */
 int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *peer,
 		      const char *uuid, struct wss_error *err);
-
-#endif

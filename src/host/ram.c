@@ -13,10 +13,7 @@
 #include "base/units.h"
 
 #define STATUS_MAX (64U * 1024)
-/*
- * Up to this size a block may be as large as a thread stack (8 MiB) or a malloc arena (64
- * MiB).
- */
+/* Up to this size a block may be as large as a thread stack (8 MiB) or a malloc arena (64 MiB). */
 #define SMALL_BLOCK_MAX (64 * WSS_MIB)
 
 /* One mapping; fields that come from smaps only are 0 after reading maps. */
@@ -36,7 +33,10 @@ struct vma {
 	} bytes;
 };
 
-#define FIELD(name, member) { name, sizeof(name) - 1, offsetof(struct vma, bytes.member) }
+#define FIELD(name, member)                                                \
+	{                                                                  \
+		name, sizeof(name) - 1, offsetof(struct vma, bytes.member) \
+	}
 static const struct {
 	const char *name;
 	size_t len;
@@ -96,8 +96,7 @@ static bool parse_header(const char *line, struct vma *ret)
 	int used = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	if (sscanf(line,
-		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &ret->start,
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &ret->start,
 		   &ret->end, perms, &ret->offset, &ret->dev_major, &ret->dev_minor, &ret->inode,
 		   &used) != 7 ||
 	    ret->end <= ret->start || strlen(perms) != 4)
@@ -175,7 +174,7 @@ static void free_vmas(struct vmas *vmas)
 static int read_vmas(const struct wss_process *process, const char *file, bool with_flags,
 		     struct vmas *ret, struct wss_error *err)
 {
-	auto_reader struct reader reader = { NULL, NULL, 0, false };
+	auto_reader struct reader reader = {NULL, NULL, 0, false};
 	struct vma vma;
 	size_t size = 0;
 	int r = wss_root_fopen(&process->proc, file, &reader.file);
@@ -214,8 +213,8 @@ static bool vma_continues(const struct vma *a, const struct vma *b)
  * mapping. With flags_known a run has no foreign neighbour before it and must match as a
  * whole.
  */
-static bool vma_ends_block(const struct vmas *vmas, size_t last, uint64_t bytes,
-			   bool flags_known, size_t *ret_first)
+static bool vma_ends_block(const struct vmas *vmas, size_t last, uint64_t bytes, bool flags_known,
+			   size_t *ret_first)
 {
 	const struct vma *v = vmas->list;
 	uint64_t page = v[last].bytes.page ? v[last].bytes.page : 4 * WSS_KIB;
@@ -229,8 +228,7 @@ static bool vma_ends_block(const struct vmas *vmas, size_t last, uint64_t bytes,
 		first--;
 		have += v[first].end - v[first].start;
 	}
-	if (have != want ||
-	    (flags_known && first > 0 && vma_continues(&v[first - 1], &v[first])))
+	if (have != want || (flags_known && first > 0 && vma_continues(&v[first - 1], &v[first])))
 		return false;
 	*ret_first = first;
 	return true;
@@ -243,8 +241,10 @@ static void add_range(const struct vmas *vmas, size_t first, size_t last, struct
 	range->start = vmas->list[first].start;
 	range->end = vmas->list[last].end;
 	ram->total_bytes += range->end - range->start;
-	for (size_t i = first; i <= last; i++)
+	for (size_t i = first; i <= last; i++) {
 		ram->all_shared &= vmas->list[i].shared;
+		ram->any_shared |= vmas->list[i].shared;
+	}
 }
 
 /* Adds the `needed` blocks of this size to ram. */
@@ -262,12 +262,11 @@ static int find_size(const struct vmas *vmas, uint64_t bytes, size_t needed, boo
 	}
 	only_backends = backends == needed;
 	if (candidates != needed && !only_backends)
-		return wss_error_set(
-			err, WSS_ERR_FAILED,
-			"guest RAM: expected %zu block%s of %llu KiB, but QEMU has "
-			"%zu mappings of that size%s",
-			needed, wss_plural(needed), bytes / WSS_KIB, candidates,
-			candidates > needed ? ", which cannot be told apart" : "");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "guest RAM: expected %zu block%s of %llu KiB, but QEMU has "
+				     "%zu mappings of that size%s",
+				     needed, wss_plural(needed), bytes / WSS_KIB, candidates,
+				     candidates > needed ? ", which cannot be told apart" : "");
 	for (size_t i = 0; i < vmas->n; i++)
 		if (vma_ends_block(vmas, i, bytes, flags_known, &first) &&
 		    (vmas->list[i].backend || !only_backends))
@@ -282,7 +281,7 @@ static int block_compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int compare_ranges(const void *a, const void *b)
+static int ram_compare_ranges(const void *a, const void *b)
 {
 	return block_compare_sizes(&((const struct wss_range *)a)->start,
 				   &((const struct wss_range *)b)->start);
@@ -297,24 +296,22 @@ static void cleanup_ram(struct wss_ram *ram)
 static int find_all_blocks(const struct vmas *vmas, const uint64_t *sizes, size_t n,
 			   bool flags_known, struct wss_ram *ret_ram, struct wss_error *err)
 {
-	wss_cleanup(cleanup_ram) struct wss_ram ram = { .all_shared = true };
+	wss_cleanup(cleanup_ram) struct wss_ram ram = {.all_shared = true};
 	size_t same;
 
 	ram.ranges = calloc(n, sizeof(*ram.ranges));
 	if (!ram.ranges)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY,
-				     "out of memory for %zu RAM ranges", n);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory for %zu RAM ranges", n);
 	for (size_t i = 0; i < n; i += same) {
 		for (same = 1; i + same < n && sizes[i + same] == sizes[i]; same++)
 			;
 		if (find_size(vmas, sizes[i], same, flags_known, &ram, err) < 0)
 			return -1;
 	}
-	qsort(ram.ranges, ram.n_ranges, sizeof(*ram.ranges), compare_ranges);
+	qsort(ram.ranges, ram.n_ranges, sizeof(*ram.ranges), ram_compare_ranges);
 	for (size_t i = 1; i < ram.n_ranges; i++)
 		if (ram.ranges[i].start < ram.ranges[i - 1].end)
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "guest RAM: two blocks overlap");
+			return wss_error_set(err, WSS_ERR_FAILED, "guest RAM: two blocks overlap");
 	*ret_ram = ram;
 	ram = (struct wss_ram)WSS_RAM_INIT;
 	return 0;
@@ -324,7 +321,7 @@ int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes,
 		 struct wss_ram *ret_ram, struct wss_error *err)
 {
 	wss_auto_free uint64_t *sizes = calloc(n ? n : 1, sizeof(*sizes));
-	auto_vmas struct vmas maps = { NULL, 0 }, smaps = { NULL, 0 };
+	auto_vmas struct vmas maps = {NULL, 0}, smaps = {NULL, 0};
 
 	if (!sizes)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory for %zu sizes", n);
@@ -341,6 +338,37 @@ int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes,
 	if (read_vmas(process, "smaps", true, &smaps, err) < 0)
 		return -1;
 	return find_all_blocks(&smaps, sizes, n, true, ret_ram, err);
+}
+
+static bool overlaps_any(const struct vma *vma, const struct wss_range *ranges, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (vma->start < ranges[i].end && ranges[i].start < vma->end)
+			return true;
+	return false;
+}
+
+int wss_ram_find_at(const struct wss_process *process, const struct wss_range *ranges, size_t n,
+		    struct wss_ram *ret_ram, struct wss_error *err)
+{
+	wss_cleanup(cleanup_ram) struct wss_ram ram = {.all_shared = true};
+	auto_vmas struct vmas maps = {NULL, 0};
+
+	if (read_vmas(process, "maps", false, &maps, err) < 0)
+		return -1;
+	ram.ranges = calloc(maps.n + 1, sizeof(*ram.ranges));
+	if (!ram.ranges)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory for %zu RAM ranges",
+				     maps.n);
+	for (size_t i = 0; i < maps.n; i++)
+		if (maps.list[i].ram_like && overlaps_any(&maps.list[i], ranges, n))
+			add_range(&maps, i, i, &ram);
+	if (!ram.n_ranges)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "guest RAM: nothing is mapped where KVM has its memory");
+	*ret_ram = ram;
+	ram = (struct wss_ram)WSS_RAM_INIT;
+	return 0;
 }
 
 void wss_ram_free(struct wss_ram *ram)
@@ -380,8 +408,8 @@ static void add_vma(const struct vma *vma, bool is_first, struct wss_smaps_sum *
 int wss_smaps_read(const struct wss_process *process, const struct wss_ram *ram,
 		   struct wss_smaps *ret_smaps, struct wss_error *err)
 {
-	auto_reader struct reader reader = { NULL, NULL, 0, false };
-	struct wss_smaps sums = { 0 };
+	auto_reader struct reader reader = {NULL, NULL, 0, false};
+	struct wss_smaps sums = {0};
 	uint64_t guest_bytes = 0;
 	size_t at = 0, n_guest = 0, n_qemu = 0;
 	struct vma vma;
@@ -433,8 +461,8 @@ int wss_kept_memory_read(const struct wss_process *process, struct wss_kept_memo
 	return 0;
 }
 
-int wss_process_memory_read(const struct wss_process *process, struct wss_process_memory *ret_memory,
-			    struct wss_error *err)
+int wss_process_memory_read(const struct wss_process *process,
+			    struct wss_process_memory *ret_memory, struct wss_error *err)
 {
 	struct wss_process_memory memory = {.swap_bytes = 0};
 	wss_auto_free char *text = NULL;

@@ -3,8 +3,7 @@
  * The mappings of a QEMU process that hold guest RAM, and the host kernel's figures for them,
  * separate from QEMU's own heap, stacks and code.
  */
-#ifndef WSS_HOST_RAM_H
-#define WSS_HOST_RAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,9 +23,13 @@ struct wss_ram {
 	struct wss_range *ranges; /* sorted by address, disjoint; owned */
 	uint64_t total_bytes;
 	bool all_shared; /* all of it is MAP_SHARED (memfd, a file, /dev/zero) */
+	bool any_shared; /* some of it is */
 };
 
-#define WSS_RAM_INIT { 0, NULL, 0, false }
+#define WSS_RAM_INIT                     \
+	{                                \
+		0, NULL, 0, false, false \
+	}
 
 /*
  * Finds guest RAM in process's maps: one run for each of the n sizes, none of which is 0.
@@ -51,6 +54,13 @@ struct wss_ram {
 int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes, size_t n,
 		 struct wss_ram *ret_ram, struct wss_error *err);
 
+/*
+ * Finds guest RAM by the n ranges of addresses that it lies in, in any order; they may overlap. Each of the process's
+ * mappings that a range reaches into counts as a whole. WSS_ERR_FAILED if nothing is mapped there; else as wss_ram_find().
+ */
+int wss_ram_find_at(const struct wss_process *process, const struct wss_range *ranges, size_t n,
+		    struct wss_ram *ret_ram, struct wss_error *err);
+
 /* Releases ram and resets it to WSS_RAM_INIT, which it also accepts. */
 void wss_ram_free(struct wss_ram *ram);
 
@@ -60,7 +70,8 @@ struct wss_smaps_sum {
 	uint64_t pss;	     /* includes hugetlb, as private: its sharers are unknown */
 	uint64_t referenced; /* 0 for hugetlb, for which the kernel does not report it */
 	uint64_t swap;
-	uint64_t huge; /* mapped by huge entries: AnonHugePages, ShmemPmdMapped, FilePmdMapped, hugetlb */
+	/* Mapped by huge entries: AnonHugePages, ShmemPmdMapped, FilePmdMapped, hugetlb. */
+	uint64_t huge;
 	uint64_t hugetlb;      /* hugetlb's part of huge (and of rss) */
 	uint64_t hugetlb_page; /* largest KernelPageSize among hugetlb mappings, else 0 */
 	bool any_hugetlb;      /* at least one of the mappings is hugetlb */
@@ -94,8 +105,8 @@ struct wss_process_memory {
  * Reads cheap figures of the whole process, without a page-table walk, from /proc/PID/status
  * (VmRSS, HugetlbPages, VmSwap). Fails as wss_smaps_read() does.
  */
-int wss_process_memory_read(const struct wss_process *process, struct wss_process_memory *ret_memory,
-			    struct wss_error *err);
+int wss_process_memory_read(const struct wss_process *process,
+			    struct wss_process_memory *ret_memory, struct wss_error *err);
 
 /* Reads the first two of them; ret_hugetlb_bytes may be NULL. */
 int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes,
@@ -109,5 +120,3 @@ struct wss_kept_memory {
 
 /* Reads it from /proc/PID/status. Returns 0 or negative errno. */
 int wss_kept_memory_read(const struct wss_process *process, struct wss_kept_memory *ret_kept);
-
-#endif

@@ -20,10 +20,26 @@
 #define WAIT_MIN_NS (100 * WSS_NS_PER_MS)
 /* An answer that takes as long as this was kept back by the stop that was seen before. */
 #define LATE_NS (100 * WSS_NS_PER_MS)
-/* A thread that gets less than this part of what it wants could not run. */
-#define STARVED_PART 10
+/* A thread that gets less than this part of what it wants could not run: within a limit, and without one. */
+#define THROTTLED_PART 10
+#define STARVED_PART 20
+/* One that waits less for a slice, on the average, has a common load: slices are 1 to 4 ms long. */
+#define STARVED_WAIT_NS (20 * WSS_NS_PER_MS)
+/* A thread whose sleeps take less, on the average, waits for a common disk, and goes on. */
+#define BLOCKED_SLEEP_NS (20 * WSS_NS_PER_MS)
+/* The kernel's period of a CPU limit, unless it is set. */
+#define PERIOD_NS (100 * WSS_NS_PER_MS)
+/*
+ * A quota may keep a healthy thread waiting for most of a period, and for longer if others ran when its turn came
+ * or if it owes what it ran too long before.
+ */
+#define QUOTA_SLACK_NS (250 * WSS_NS_PER_MS)
 
-static int schedstat_read(const struct wss_root *proc, pid_t tid, uint64_t *ret_run_ns, uint64_t *ret_wait_ns)
+/* What was judged, or began, longer ago says nothing about a window. */
+#define SPAN_MAX_NS (5 * WSS_NS_PER_S)
+
+static int schedstat_read(const struct wss_root *proc, pid_t tid,
+			  struct wss_schedstat *ret_counters)
 {
 	char path[64], line[96];
 	int r;
@@ -32,7 +48,10 @@ static int schedstat_read(const struct wss_root *proc, pid_t tid, uint64_t *ret_
 	r = wss_root_read_line(proc, path, line, sizeof(line));
 	if (r < 0)
 		return r;
-	return sscanf(line, "%" SCNu64 " %" SCNu64, ret_run_ns, ret_wait_ns) == 2 ? 0 : -1;
+	return sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &ret_counters->run_ns,
+		      &ret_counters->wait_ns, &ret_counters->slices) == 3
+		       ? 0
+		       : -1;
 }
 
 /* --- the threads --- */
@@ -40,13 +59,14 @@ static int schedstat_read(const struct wss_root *proc, pid_t tid, uint64_t *ret_
 struct candidate {
 	pid_t tid;
 	bool vcpu;
-	uint64_t run_ns;
+	struct wss_schedstat counters;
 };
 
 /* QEMU calls its threads so where it was told to name them, as libvirt does; others have vcpu in the name. */
 static bool is_vcpu_name(const char *name)
 {
-	return !strncmp(name, "CPU ", 4) || !strncmp(name, "ALL CPUs", 8) || strcasestr(name, "vcpu");
+	return !strncmp(name, "CPU ", 4) || !strncmp(name, "ALL CPUs", 8) ||
+	       strcasestr(name, "vcpu");
 }
 
 /* vCPUs first, in a lasting order, then those that ran most, which are vCPUs where threads have no names. */
@@ -58,7 +78,9 @@ static int candidate_compare(const void *a, const void *b)
 		return x->vcpu ? -1 : 1;
 	if (x->vcpu)
 		return x->tid < y->tid ? -1 : 1;
-	return x->run_ns == y->run_ns ? 0 : x->run_ns > y->run_ns ? -1 : 1;
+	return x->counters.run_ns == y->counters.run_ns	 ? 0
+	       : x->counters.run_ns > y->counters.run_ns ? -1
+							 : 1;
 }
 
 static size_t candidates_read(const struct wss_root *proc, struct candidate **ret_candidates)
@@ -72,23 +94,23 @@ static size_t candidates_read(const struct wss_root *proc, struct candidate **re
 		return 0;
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		char path[64], name[64];
-		uint64_t unused;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		if (n == size) {
-			struct candidate *bigger = realloc(list, (size = size * 2 + 16) * sizeof(*list));
+			struct candidate *bigger =
+				realloc(list, (size = size * 2 + 16) * sizeof(*list));
 
 			if (!bigger)
 				break;
 			list = bigger;
 		}
-		list[n] = (struct candidate){ .tid = (pid_t)strtol(entry->d_name, NULL, 10) };
+		list[n] = (struct candidate){.tid = (pid_t)strtol(entry->d_name, NULL, 10)};
 		snprintf(path, sizeof(path), "task/%.20s/comm", entry->d_name);
 		if (wss_root_read_line(proc, path, name, sizeof(name)) < 0)
 			continue;
 		list[n].vcpu = is_vcpu_name(name);
-		schedstat_read(proc, list[n].tid, &list[n].run_ns, &unused);
+		schedstat_read(proc, list[n].tid, &list[n].counters);
 		n++;
 	}
 	*ret_candidates = list;
@@ -110,8 +132,31 @@ static void threads_find(struct wss_standstill *standstill, uint64_t now_ns)
 	if (standstill->turns)
 		first = now_ns / WSS_NS_PER_MS % n_vcpus;
 	standstill->n = n < WSS_STANDSTILL_THREADS_MAX ? n : WSS_STANDSTILL_THREADS_MAX;
-	for (size_t i = 0; i < standstill->n; i++)
+	for (size_t i = 0; i < standstill->n; i++) {
 		standstill->threads[i].tid = list[(first + i) % n].tid;
+		standstill->threads[i].vcpu = list[(first + i) % n].vcpu;
+		standstill->threads[i].span_ns = 0;
+	}
+}
+
+static void threads_begin(struct wss_standstill *standstill, uint64_t now_ns)
+{
+	for (size_t i = 0; i < standstill->n; i++) {
+		standstill->threads[i].look_ns = now_ns;
+		standstill->threads[i].throttled = false;
+		standstill->threads[i].starved_ns = 0;
+		for (int by = 0; by < WSS_STANDSTILL_BLOCKS; by++) {
+			standstill->threads[i].blocks[by].now = false;
+			standstill->threads[i].blocks[by].lost_ns = 0;
+		}
+		if (schedstat_read(&standstill->process->proc, standstill->threads[i].tid,
+				   &standstill->threads[i].counters) < 0 ||
+		    (standstill->threads[i].span_ns &&
+		     now_ns - standstill->threads[i].span_ns <= SPAN_MAX_NS))
+			continue;
+		standstill->threads[i].span_ns = now_ns;
+		standstill->threads[i].span = standstill->threads[i].counters;
+	}
 }
 
 /* --- its cgroups --- */
@@ -126,14 +171,16 @@ static void cgroup_path(const struct wss_root *root, const char *text, const cha
 	size_t len = strlen(controller);
 
 	ret_path[0] = '\0';
-	for (const char *line = text; line && *line; line = strchrnul(line, '\n'), line += *line == '\n') {
+	for (const char *line = text; line && *line;
+	     line = strchrnul(line, '\n'), line += *line == '\n') {
 		const char *list = strchr(line, ':'), *path = list ? strchr(++list, ':') : NULL;
 		bool found = path && !len && path == list;
 
 		if (!path)
 			return;
 		for (const char *word = list; len && word < path; word += strcspn(word, ",:") + 1)
-			found = found || (strcspn(word, ",:") == len && !strncmp(word, controller, len));
+			found = found ||
+				(strcspn(word, ",:") == len && !strncmp(word, controller, len));
 		if (!found)
 			continue;
 		path++;
@@ -141,8 +188,11 @@ static void cgroup_path(const struct wss_root *root, const char *text, const cha
 			wss_auto_close int fd = -1;
 
 			snprintf(ret_path, PATH_MAX, "sys/fs/cgroup%s%.*s%.*s",
-				 len ? "/" : unified ? "/unified" : "", len ? (int)(path - 1 - list) : 0, list,
-				 (int)strcspn(path, "\n"), path);
+				 len	   ? "/"
+				 : unified ? "/unified"
+					   : "",
+				 len ? (int)(path - 1 - list) : 0, list, (int)strcspn(path, "\n"),
+				 path);
 			fd = wss_root_openat(root, ret_path, O_PATH | O_DIRECTORY);
 			if (fd < 0)
 				ret_path[0] = '\0';
@@ -151,19 +201,39 @@ static void cgroup_path(const struct wss_root *root, const char *text, const cha
 	}
 }
 
-/* Whether a file of the cgroup has this line, or a number other than 0 after this word. */
-static bool cgroup_says(const struct wss_root *root, const char *directory, const char *name, const char *word)
+/* Reads a small file of the cgroup; NULL if it cannot be read. malloc()ed. */
+static char *cgroup_read(const struct wss_root *root, const char *directory, const char *name)
 {
-	wss_auto_free char *text = NULL;
-	char path[PATH_MAX];
-	const char *at;
+	char path[PATH_MAX], *text = NULL;
 	size_t len;
 
 	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path) ||
 	    wss_root_read(root, path, CGROUP_MAX_BYTES, &text, &len) < 0)
-		return false;
-	at = strstr(text, word);
+		return NULL;
+	return text;
+}
+
+/* Whether a file of the cgroup has this line, or a number other than 0 after this word. */
+static bool cgroup_says(const struct wss_root *root, const char *directory, const char *name,
+			const char *word)
+{
+	wss_auto_free char *text = cgroup_read(root, directory, name);
+	const char *at = text ? strstr(text, word) : NULL;
+
 	return at && (at == text || at[-1] == '\n') && at[strlen(word)] != '0';
+}
+
+/* The period of a cgroup's CPU limit: by version 2 after the quota, by version 1 in a file of its own. */
+static uint64_t cgroup_period_ns(const struct wss_root *root, const char *directory)
+{
+	wss_auto_free char *max = cgroup_read(root, directory, "cpu.max");
+	wss_auto_free char *period = max ? NULL : cgroup_read(root, directory, "cpu.cfs_period_us");
+	uint64_t us;
+
+	if ((max && sscanf(max, "%*s %" SCNu64, &us) == 1) ||
+	    (period && sscanf(period, "%" SCNu64, &us) == 1))
+		return us * (WSS_NS_PER_MS / 1000);
+	return PERIOD_NS;
 }
 
 static bool thread_is_frozen(const struct wss_root *root, const char *cgroups)
@@ -177,21 +247,22 @@ static bool thread_is_frozen(const struct wss_root *root, const char *cgroups)
 	return path[0] && cgroup_says(root, path, "freezer.state", "FROZEN");
 }
 
-/* Whether a CPU limit of the cgroup, or of one above it, has ever taken effect. */
-static bool thread_is_limited(const struct wss_root *root, const char *cgroups)
+/* The longest period of a CPU limit of the cgroup, or of one above it, that has ever taken effect; 0 if none has. */
+static uint64_t thread_limit_period_ns(const struct wss_root *root, const char *cgroups)
 {
-	static const char *const controllers[] = { "", "cpu" };
+	static const char *const controllers[] = {"", "cpu"};
+	uint64_t period_ns = 0;
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < 2; i++) {
 		cgroup_path(root, cgroups, controllers[i], path);
 		while (strlen(path) > strlen("sys/fs/cgroup")) {
 			if (cgroup_says(root, path, "cpu.stat", "nr_throttled "))
-				return true;
+				period_ns = wss_u64_max(period_ns, cgroup_period_ns(root, path));
 			*strrchr(path, '/') = '\0';
 		}
 	}
-	return false;
+	return period_ns;
 }
 
 /* --- looks --- */
@@ -205,79 +276,249 @@ static char *thread_cgroups(const struct wss_process *process, pid_t tid)
 	return wss_root_read(&process->proc, path, CGROUP_MAX_BYTES, &text, &len) < 0 ? NULL : text;
 }
 
-static enum wss_standstill_cause thread_look(const struct wss_root *root, const struct wss_process *process,
-					     pid_t tid, char *ret_state)
+static char thread_state(const struct wss_process *process, pid_t tid)
 {
-	wss_auto_free char *cgroups = NULL;
-	char path[64];
+	char path[64], state;
 
 	snprintf(path, sizeof(path), "task/%d/stat", tid);
-	if (wss_procfile_read_state(&process->proc, path, ret_state) < 0)
-		*ret_state = '?';
-	if (*ret_state == 'T')
+	return wss_procfile_read_state(&process->proc, path, &state) < 0 ? '?' : state;
+}
+
+static enum wss_standstill_cause thread_look(const struct wss_root *root,
+					     const struct wss_process *process, pid_t tid)
+{
+	wss_auto_free char *cgroups = NULL;
+	char state = thread_state(process, tid);
+
+	if (state == 'T')
 		return WSS_STANDSTILL_SIGNAL;
-	if (*ret_state == 't')
+	if (state == 't')
 		return WSS_STANDSTILL_TRACER;
-	if (*ret_state != 'S' && *ret_state != 'D')
+	if (state != 'S' && state != 'D')
 		return WSS_STANDSTILL_NONE;
 	cgroups = thread_cgroups(process, tid);
-	return cgroups && thread_is_frozen(root, cgroups) ? WSS_STANDSTILL_FREEZER : WSS_STANDSTILL_NONE;
+	return cgroups && thread_is_frozen(root, cgroups) ? WSS_STANDSTILL_FREEZER
+							  : WSS_STANDSTILL_NONE;
+}
+
+/*
+ * Whether a thread that is ready to run, and whose counters stand still, must be waiting. CPUs without a tick
+ * count what they run only once a second.
+ */
+static bool thread_must_wait(const struct wss_standstill *standstill, pid_t tid)
+{
+	char cpus[16] = "";
+
+	if (thread_state(standstill->process, tid) != 'R')
+		return false;
+	wss_root_read_line(standstill->root, "sys/devices/system/cpu/nohz_full", cpus,
+			   sizeof(cpus));
+	return !isdigit((unsigned char)cpus[0]);
+}
+
+/* The function of the kernel in which a thread sleeps; "" where that cannot be read. */
+static void thread_wchan(const struct wss_standstill *standstill, pid_t tid, char ret_name[64])
+{
+	char path[64];
+
+	ret_name[0] = '\0';
+	snprintf(path, sizeof(path), "task/%d/wchan", tid);
+	wss_root_read_line(&standstill->process->proc, path, ret_name, 64);
+}
+
+/*
+ * Whether a thread waits in the kernel for memory or storage, or for another thread of QEMU, and not for an interrupt. A
+ * vCPU that is idle sleeps in KVM's halt, in state S; a fault that a userfaultfd is to serve sleeps so, too (KVM since Linux
+ * 6.2). Futexes wait in futex_do_wait (6.16), futex_wait_queue (5.16) or futex_wait_queue_me.
+ */
+static bool thread_is_blocked(const struct wss_standstill *standstill, size_t i, int by)
+{
+	pid_t tid = standstill->threads[i].tid;
+	char state = thread_state(standstill->process, tid), function[64];
+	wss_auto_free char *cgroups = NULL;
+
+	if (state == 'S') {
+		thread_wchan(standstill, tid, function);
+		if (by == WSS_STANDSTILL_BY_HOST)
+			return !strcmp(function, "handle_userfault");
+		if (!standstill->idles_in_kvm || !standstill->threads[i].vcpu ||
+		    strncmp(function, "futex_", 6) != 0)
+			return false;
+	} else if (state != 'D' || by != WSS_STANDSTILL_BY_HOST) {
+		return false;
+	}
+	cgroups = thread_cgroups(standstill->process, tid);
+	return !cgroups || !thread_is_frozen(standstill->root, cgroups);
+}
+
+/*
+ * Counts the time for which a thread was blocked until now, which the kernel does not count unless told to at boot.
+ * One that has not had a CPU since the last look has slept since then; one that was blocked then, too, and hardly ran
+ * meanwhile, was blocked in between. A block that is seen so began and ended in the midst of two looks. One that is
+ * seen but once may have been short.
+ */
+static void thread_count_blocked(struct wss_standstill *standstill, size_t i, int by,
+				 uint64_t since_ns, uint64_t ran_ns, uint64_t slices)
+{
+	static const enum wss_standstill_cause causes[WSS_STANDSTILL_BLOCKS] = {
+		WSS_STANDSTILL_BLOCKED, WSS_STANDSTILL_KEPT};
+	struct wss_standstill_block *block = &standstill->threads[i].blocks[by];
+	uint64_t *sum_ns = &standstill->lost_ns[causes[by]];
+	bool was_blocked = block->now, was_counted = was_blocked && !block->edge_ns;
+	bool hardly_ran =
+		ran_ns <= since_ns / STARVED_PART && since_ns / BLOCKED_SLEEP_NS >= slices;
+
+	block->now = standstill->now == WSS_STANDSTILL_NONE && hardly_ran &&
+		     thread_is_blocked(standstill, i, by);
+	if (block->now && (was_blocked || !slices)) {
+		block->lost_ns += since_ns + (was_blocked ? block->edge_ns : 0);
+		block->edge_ns = 0;
+	} else if (block->now) {
+		block->edge_ns = since_ns / 2;
+	} else if (was_counted) {
+		block->lost_ns += since_ns / 2;
+	}
+	*sum_ns = wss_u64_max(*sum_ns, block->lost_ns);
 }
 
 /*
  * Counts the time that a thread waited in vain since it was last looked at. While it waits, the kernel does
- * not count the wait yet.
+ * not count the wait yet. A wait that may be a quota's is left to a later look.
  */
-static void thread_count(struct wss_standstill *standstill, size_t i, char state, uint64_t now_ns)
+static void thread_count(struct wss_standstill *standstill, size_t i, uint64_t now_ns)
 {
-	uint64_t since_ns = now_ns - standstill->threads[i].look_ns, run_ns, wait_ns, ran_ns, waited_ns;
+	uint64_t since_ns = now_ns - standstill->threads[i].look_ns, ran_ns, waited_ns, slices;
+	struct wss_schedstat *before = &standstill->threads[i].counters, counters;
+	uint64_t *starved_ns = &standstill->lost_ns[WSS_STANDSTILL_STARVED];
 	wss_auto_free char *cgroups = NULL;
 
 	if (since_ns < WAIT_MIN_NS ||
-	    schedstat_read(&standstill->process->proc, standstill->threads[i].tid, &run_ns, &wait_ns) < 0)
+	    schedstat_read(&standstill->process->proc, standstill->threads[i].tid, &counters) < 0)
 		return;
-	ran_ns = run_ns - standstill->threads[i].run_ns;
-	waited_ns = wait_ns - standstill->threads[i].wait_ns;
-	if (state == 'R' && !ran_ns && !waited_ns)
+	ran_ns = counters.run_ns - before->run_ns;
+	waited_ns = counters.wait_ns - before->wait_ns;
+	slices = counters.slices - before->slices;
+	if (!ran_ns && !waited_ns && thread_must_wait(standstill, standstill->threads[i].tid))
 		waited_ns = since_ns;
 	waited_ns = wss_u64_min(waited_ns, since_ns);
+	if (waited_ns >= WAIT_MIN_NS / 2 && ran_ns <= (ran_ns + waited_ns) / THROTTLED_PART &&
+	    standstill->now == WSS_STANDSTILL_NONE &&
+	    (cgroups = thread_cgroups(standstill->process, standstill->threads[i].tid))) {
+		uint64_t period_ns = thread_limit_period_ns(standstill->root, cgroups);
+
+		if (!standstill->threads[i].throttled && since_ns < period_ns + QUOTA_SLACK_NS)
+			return;
+		if (period_ns) {
+			standstill->threads[i].throttled = true;
+			standstill->lost_ns[WSS_STANDSTILL_LIMIT] += waited_ns / standstill->n;
+		} else if (ran_ns <= (ran_ns + waited_ns) / STARVED_PART &&
+			   waited_ns / STARVED_WAIT_NS >= slices) {
+			standstill->threads[i].starved_ns += waited_ns;
+			*starved_ns = wss_u64_max(*starved_ns, standstill->threads[i].starved_ns);
+		}
+	}
+	for (int by = 0; by < WSS_STANDSTILL_BLOCKS; by++)
+		thread_count_blocked(standstill, i, by, since_ns, ran_ns, slices);
+	/* It may have begun to wait again. */
+	if (ran_ns > since_ns / THROTTLED_PART)
+		standstill->threads[i].throttled = false;
 	standstill->threads[i].look_ns = now_ns;
-	standstill->threads[i].run_ns = run_ns;
-	standstill->threads[i].wait_ns = wait_ns;
-	if (waited_ns < WAIT_MIN_NS / 2 || ran_ns > (ran_ns + waited_ns) / STARVED_PART ||
-	    standstill->now != WSS_STANDSTILL_NONE)
+	*before = counters;
+}
+
+/* Judges a thread from the beginning of its span, if that is long enough. Returns whether it is. */
+static bool span_judge(struct wss_standstill *standstill, size_t i, uint64_t now_ns,
+		       double *limit_share, double *starved_share)
+{
+	uint64_t span_ns = standstill->threads[i].span_ns, since_ns = now_ns - span_ns, ran_ns,
+		 waited_ns, slices, period_ns;
+	const struct wss_schedstat *before = &standstill->threads[i].span;
+	pid_t tid = standstill->threads[i].tid;
+	struct wss_schedstat counters;
+	wss_auto_free char *cgroups = NULL;
+
+	if (!span_ns || since_ns < QUOTA_SLACK_NS ||
+	    schedstat_read(&standstill->process->proc, tid, &counters) < 0 ||
+	    !(cgroups = thread_cgroups(standstill->process, tid)))
+		return false;
+	period_ns = thread_limit_period_ns(standstill->root, cgroups);
+	if (period_ns && since_ns < period_ns + QUOTA_SLACK_NS)
+		return false;
+	ran_ns = counters.run_ns - before->run_ns;
+	waited_ns = counters.wait_ns - before->wait_ns;
+	slices = counters.slices - before->slices;
+	if (!ran_ns && !waited_ns && thread_must_wait(standstill, tid))
+		waited_ns = since_ns;
+	waited_ns = wss_u64_min(waited_ns, since_ns);
+	standstill->threads[i].span_ns = 0;
+	if (period_ns && ran_ns <= (ran_ns + waited_ns) / THROTTLED_PART)
+		*limit_share += (double)waited_ns / (double)since_ns / (double)standstill->n;
+	else if (!period_ns && ran_ns <= (ran_ns + waited_ns) / STARVED_PART &&
+		 waited_ns / STARVED_WAIT_NS >= slices &&
+		 (double)waited_ns / (double)since_ns > *starved_share)
+		*starved_share = (double)waited_ns / (double)since_ns;
+	return true;
+}
+
+/* Judges a window that is too short to be judged by itself, by those before. */
+static void short_window_judge(struct wss_standstill *standstill, uint64_t now_ns)
+{
+	uint64_t window_ns = now_ns - standstill->begin_ns, *lost_ns = standstill->lost_ns;
+	double limit_share = 0, starved_share = 0;
+	bool judged = false;
+
+	if (window_ns >= QUOTA_SLACK_NS || standstill->now != WSS_STANDSTILL_NONE)
 		return;
-	cgroups = thread_cgroups(standstill->process, standstill->threads[i].tid);
-	if (cgroups && thread_is_limited(standstill->root, cgroups))
-		standstill->lost_ns[WSS_STANDSTILL_LIMIT] += waited_ns / standstill->n;
+	for (size_t i = 0; i < standstill->n; i++)
+		judged = span_judge(standstill, i, now_ns, &limit_share, &starved_share) || judged;
+	if (judged) {
+		standstill->limit_share = limit_share;
+		standstill->starved_share = starved_share;
+		standstill->judged_ns = now_ns;
+	}
+	if (!standstill->judged_ns || now_ns - standstill->judged_ns > SPAN_MAX_NS)
+		return;
+	lost_ns[WSS_STANDSTILL_LIMIT] =
+		wss_u64_max(lost_ns[WSS_STANDSTILL_LIMIT],
+			    (uint64_t)(standstill->limit_share * (double)window_ns));
+	lost_ns[WSS_STANDSTILL_STARVED] =
+		wss_u64_max(lost_ns[WSS_STANDSTILL_STARVED],
+			    (uint64_t)(standstill->starved_share * (double)window_ns));
 }
 
 void wss_standstill_look(struct wss_standstill *standstill, uint64_t now_ns)
 {
 	uint64_t half_ns = (now_ns - standstill->look_ns) / 2;
 	enum wss_standstill_cause cause;
-	size_t i = standstill->next;
-	char state;
+	pid_t tid;
 
-	if (!standstill->n)
+	standstill->look_ns = now_ns;
+	standstill->looks++;
+	/* They could not be listed before: there was no memory, or no descriptor. */
+	if (!standstill->n) {
+		threads_find(standstill, now_ns);
+		threads_begin(standstill, now_ns);
 		return;
-	standstill->next = (i + 1) % standstill->n;
-	cause = thread_look(standstill->root, standstill->process, standstill->threads[i].tid, &state);
+	}
+	tid = standstill->threads[standstill->next].tid;
+	standstill->next = (standstill->next + 1) % standstill->n;
+	cause = thread_look(standstill->root, standstill->process, tid);
 	standstill->lost_ns[standstill->now] += half_ns;
 	standstill->lost_ns[cause] += half_ns;
 	standstill->now = cause;
-	standstill->look_ns = now_ns;
-	standstill->looks++;
-	thread_count(standstill, i, state, now_ns);
+	for (size_t i = 0; i < standstill->n; i++)
+		thread_count(standstill, i, now_ns);
 }
 
 void wss_standstill_look_at_all(struct wss_standstill *standstill, uint64_t now_ns)
 {
 	for (size_t i = 0; i < standstill->n; i++)
 		wss_standstill_look(standstill, now_ns);
+	short_window_judge(standstill, now_ns);
 }
 
-void wss_standstill_answered(struct wss_standstill *standstill, uint64_t asked_ns, uint64_t answered_ns)
+void wss_standstill_answered(struct wss_standstill *standstill, uint64_t asked_ns,
+			     uint64_t answered_ns)
 {
 	if (standstill->now == WSS_STANDSTILL_NONE || answered_ns - asked_ns < LATE_NS)
 		return;
@@ -288,27 +529,49 @@ void wss_standstill_answered(struct wss_standstill *standstill, uint64_t asked_n
 
 static bool threads_live(const struct wss_standstill *standstill)
 {
-	uint64_t run_ns, wait_ns;
+	struct wss_schedstat counters;
 
 	for (size_t i = 0; i < standstill->n; i++)
-		if (schedstat_read(&standstill->process->proc, standstill->threads[i].tid, &run_ns, &wait_ns) < 0)
+		if (schedstat_read(&standstill->process->proc, standstill->threads[i].tid,
+				   &counters) < 0)
 			return false;
 	return standstill->n;
 }
 
-void wss_standstill_begin(struct wss_standstill *standstill, const struct wss_root *root,
-			  const struct wss_process *process, uint64_t now_ns)
+/*
+ * Whether a vCPU that is idle sleeps in the kernel, as on x86 and ARM. Not where QEMU was told to emulate the interrupt
+ * controller (kernel_irqchip=off), as nobody does but who debugs it.
+ */
+static bool process_idles_in_kvm(const struct wss_process *process, bool kvm)
 {
+#if defined(__x86_64__) || defined(__aarch64__)
+	const bool known = true;
+#else
+	const bool known = false;
+#endif
+	wss_auto_free char *cmdline = NULL;
+	size_t len, at = 0;
+
+	if (!kvm || !known ||
+	    wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len) < 0)
+		return false;
+	for (; at < len; at += strlen(cmdline + at) + 1)
+		if (strstr(cmdline + at, "irqchip=off"))
+			return false;
+	return true;
+}
+
+void wss_standstill_begin(struct wss_standstill *standstill, const struct wss_root *root,
+			  const struct wss_process *process, bool kvm, uint64_t now_ns)
+{
+	if (standstill->process != process || !standstill->n)
+		standstill->idles_in_kvm = process_idles_in_kvm(process, kvm);
 	standstill->root = root;
 	standstill->process = process;
 	if (standstill->turns || !threads_live(standstill))
 		threads_find(standstill, now_ns);
-	for (size_t i = 0; i < standstill->n; i++) {
-		standstill->threads[i].look_ns = now_ns;
-		schedstat_read(&process->proc, standstill->threads[i].tid, &standstill->threads[i].run_ns,
-			       &standstill->threads[i].wait_ns);
-	}
-	standstill->look_ns = now_ns;
+	threads_begin(standstill, now_ns);
+	standstill->begin_ns = standstill->look_ns = now_ns;
 	standstill->now = WSS_STANDSTILL_NONE;
 	standstill->looks = 0;
 	memset(standstill->lost_ns, 0, sizeof(standstill->lost_ns));
@@ -321,33 +584,36 @@ void wss_standstill_begin(struct wss_standstill *standstill, const struct wss_ro
  */
 uint64_t wss_standstill_next_ns(const struct wss_standstill *standstill, uint64_t window_ns)
 {
-	uint64_t step_ns = wss_u64_min(window_ns / WSS_STANDSTILL_LOOKS, WSS_STANDSTILL_STEP_MAX_NS);
+	uint64_t step_ns =
+		wss_u64_min(window_ns / WSS_STANDSTILL_LOOKS, WSS_STANDSTILL_STEP_MAX_NS);
 
 	step_ns = wss_u64_max(step_ns, WSS_STANDSTILL_STEP_MIN_NS);
-	return standstill->look_ns + step_ns * 3 / 4 + step_ns / 2 * (standstill->looks * 618 % 1000) / 1000;
+	return standstill->look_ns + step_ns * 3 / 4 +
+	       step_ns / 2 * (standstill->looks * 618 % 1000) / 1000;
 }
 
-uint64_t wss_standstill_lost_ns(const struct wss_standstill *standstill, enum wss_standstill_cause *ret_cause)
+uint64_t wss_standstill_lost_ns(const struct wss_standstill *standstill,
+				enum wss_standstill_cause *ret_cause)
 {
 	enum wss_standstill_cause most = WSS_STANDSTILL_NONE;
-	uint64_t sum_ns = 0, most_ns = 0;
+	uint64_t most_ns = 0;
 
 	for (int cause = WSS_STANDSTILL_NONE + 1; cause < WSS_STANDSTILL_CAUSES; cause++) {
-		sum_ns += standstill->lost_ns[cause];
 		if (standstill->lost_ns[cause] <= most_ns)
 			continue;
 		most_ns = standstill->lost_ns[cause];
 		most = (enum wss_standstill_cause)cause;
 	}
 	*ret_cause = most;
-	return sum_ns;
+	return most_ns;
 }
 
-enum wss_standstill_cause wss_standstill_now(const struct wss_root *root, const struct wss_process *process)
+enum wss_standstill_cause wss_standstill_now(const struct wss_root *root,
+					     const struct wss_process *process)
 {
-	struct wss_standstill standstill = { .n = 0 };
+	struct wss_standstill standstill = {.n = 0};
 
-	wss_standstill_begin(&standstill, root, process, wss_clock_now_ns());
+	wss_standstill_begin(&standstill, root, process, false, wss_clock_now_ns());
 	return standstill.now;
 }
 
@@ -359,6 +625,9 @@ const char *wss_standstill_text(enum wss_standstill_cause cause)
 		[WSS_STANDSTILL_TRACER] = "stopped by a tracer",
 		[WSS_STANDSTILL_FREEZER] = "frozen by its cgroup",
 		[WSS_STANDSTILL_LIMIT] = "throttled by a CPU limit",
+		[WSS_STANDSTILL_STARVED] = "starved of CPU time by other processes",
+		[WSS_STANDSTILL_BLOCKED] = "blocked on the host's memory or storage",
+		[WSS_STANDSTILL_KEPT] = "paused, or kept waiting by QEMU",
 		[WSS_STANDSTILL_PAUSE] = "paused",
 		[WSS_STANDSTILL_SUSPEND] = "suspended with the host",
 	};

@@ -61,14 +61,14 @@ static int uri_list_split(struct wss_uri_list *list, struct wss_error *err)
 
 int wss_uri_list_read(const char *path, struct wss_uri_list *ret_list, struct wss_error *err)
 {
-	wss_auto_uri_list struct wss_uri_list list = { .n = 0 };
+	wss_auto_uri_list struct wss_uri_list list = {.n = 0};
 
 	if (uri_list_read_text(path, &list.text, err) < 0 || uri_list_split(&list, err) < 0)
 		return -1;
 	if (!list.n)
 		return wss_error_set(err, WSS_ERR_USAGE, "'%s' names no host", path);
 	*ret_list = list;
-	list = (struct wss_uri_list){ .n = 0 };
+	list = (struct wss_uri_list){.n = 0};
 	return 0;
 }
 

@@ -3,8 +3,7 @@
  * A text file that lists hosts by libvirt URI, one per line; blank lines and lines that begin
  * with '#' are ignored.
  */
-#ifndef WSS_HOST_URI_LIST_H
-#define WSS_HOST_URI_LIST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ int wss_uri_list_read(const char *path, struct wss_uri_list *ret_list, struct ws
 void wss_uri_list_free(struct wss_uri_list *list);
 
 #define wss_auto_uri_list wss_cleanup(wss_uri_list_free)
-
-#endif

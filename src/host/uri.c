@@ -16,7 +16,7 @@ static int percent_decode(const char *text, size_t len, char *out, size_t size)
 
 		if (c == '%' && i + 2 < len && isxdigit((unsigned char)text[i + 1]) &&
 		    isxdigit((unsigned char)text[i + 2])) {
-			c = (char)strtoul((char[]){ text[i + 1], text[i + 2], '\0' }, NULL, 16);
+			c = (char)strtoul((char[]){text[i + 1], text[i + 2], '\0'}, NULL, 16);
 			i += 2;
 		}
 		if (!c || n + 1 >= size)
@@ -27,9 +27,7 @@ static int percent_decode(const char *text, size_t len, char *out, size_t size)
 	return 0;
 }
 
-/*
- * Finds the value of key in a query ("a=b&c=d"). Returns its length, or -1 if it is missing.
- */
+/* Finds the value of key in a query ("a=b&c=d"). Returns its length, or -1 if it is missing. */
 static int find_parameter(const char *query, const char *key, const char **ret_value)
 {
 	size_t key_len = strlen(key);
@@ -52,8 +50,7 @@ static int set_embed_dir(const char *query, struct wss_uri *uri, struct wss_erro
 	const char *value;
 	int len = find_parameter(query, "root", &value);
 
-	if (len < 0 || percent_decode(value, (size_t)len, root, sizeof(root)) < 0 ||
-	    root[0] != '/')
+	if (len < 0 || percent_decode(value, (size_t)len, root, sizeof(root)) < 0 || root[0] != '/')
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "an embed URI needs root=/absolute/directory");
 	snprintf(uri->run_dir, sizeof(uri->run_dir), "%s/run/qemu", root);
@@ -80,7 +77,7 @@ static void set_session_dir(const char *runtime_dir, const char *cache_dir, stru
 int wss_uri_parse(const char *text, const char *runtime_dir, const char *cache_dir,
 		  struct wss_uri *ret_uri, struct wss_error *err)
 {
-	struct wss_uri uri = { .kind = WSS_URI_OTHER };
+	struct wss_uri uri = {.kind = WSS_URI_OTHER};
 	const char *authority = strstr(text, "://"), *path, *query, *unused;
 	size_t path_len;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Derives the place of the QEMU processes from a libvirt URI. */
-#ifndef WSS_HOST_URI_H
-#define WSS_HOST_URI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,9 +17,7 @@ enum wss_uri_kind {
 struct wss_uri {
 	enum wss_uri_kind kind;
 	bool has_server; /* names a host: local only if its UUID says so */
-	/*
-	 * Does not connect to libvirt's own socket: socket=…, or a transport other than unix.
-	 */
+	/* Does not connect to libvirt's own socket: socket=…, or a transport other than unix. */
 	bool own_socket;
 	char run_dir[1024]; /* directory of NAME.pid; "" if unknown */
 };
@@ -34,5 +31,3 @@ struct wss_uri {
  */
 int wss_uri_parse(const char *uri, const char *runtime_dir, const char *cache_dir,
 		  struct wss_uri *ret_uri, struct wss_error *err);
-
-#endif

@@ -71,7 +71,7 @@ void wss_xml_watch_end(struct wss_xml_watch *watch)
 
 static xmlDoc *parse_document(xmlParserCtxt *ctxt, const char *xml, size_t len)
 {
-	struct source source = { .xml = xml, .left = len };
+	struct source source = {.xml = xml, .left = len};
 
 	/*
 	 * Parsing from memory makes libxml2 copy all input first, and crash if it cannot
@@ -249,8 +249,7 @@ static const xmlNode *next_node(const xmlNode *node, const xmlNode *root)
 const char *wss_xml_prefixed_attribute(const xmlNode *root)
 {
 	for (const xmlNode *node = root; node; node = next_node(node, root))
-		for (const xmlAttr *attr = node->type == XML_ELEMENT_NODE ? node->properties
-									  : NULL;
+		for (const xmlAttr *attr = node->type == XML_ELEMENT_NODE ? node->properties : NULL;
 		     attr; attr = attr->next)
 			if (name_has_prefix(attr->ns, attr->name))
 				return (const char *)attr->name;
@@ -317,8 +316,8 @@ static char *print_whole(xmlNode *node, size_t size)
 	return watch.ran_out ? NULL : wss_steal_ptr(text);
 }
 
-int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri,
-		     char **ret_xml, struct wss_error *err)
+int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri, char **ret_xml,
+		     struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(domain_xml, max, err);
 	xmlNode *node = doc ? metadata_of(doc, namespace_uri) : NULL;

@@ -3,8 +3,7 @@
  * Thin wrapper around libxml2 for reading XML. Namespaced elements are never matched by name
  * alone; libvirt's own elements have no namespace.
  */
-#ifndef WSS_HOST_XML_H
-#define WSS_HOST_XML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,15 +48,13 @@ xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err);
 /* Whether node is an element of that name (NULL: any name). */
 bool wss_xml_is(const xmlNode *node, const char *name);
 
-/*
- * Returns the first child element of that name after `after` (NULL: from the start), or NULL.
- */
+/* Returns the first child element of that name after `after` (NULL: from the start), or NULL. */
 xmlNode *wss_xml_next_child(const xmlNode *parent, const xmlNode *after, const char *name);
 
 /* Returns the first child element of that name, or NULL; parent may be NULL. */
 xmlNode *wss_xml_child(const xmlNode *parent, const char *name);
 
-#define wss_xml_for_each_child(node, parent, name)                          \
+#define wss_xml_for_each_child(node, parent, name)                         \
 	for (xmlNode *node = wss_xml_next_child(parent, NULL, name); node; \
 	     node = wss_xml_next_child(parent, node, name))
 
@@ -68,10 +65,7 @@ xmlNode *wss_xml_child(const xmlNode *parent, const char *name);
  */
 const xmlChar *wss_xml_content(const xmlNode *node);
 
-/*
- * Returns an attribute's text, whatever its namespace; NULL if there is none; node may be
- * NULL.
- */
+/* Returns an attribute's text, whatever its namespace; NULL if there is none; node may be NULL. */
 const xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
 const xmlChar *wss_xml_any_attribute(const xmlNode *node, const char *name);
 
@@ -96,7 +90,5 @@ const char *wss_xml_prefixed_attribute(const xmlNode *root);
  * bytes: a malloc()ed string that declares all namespaces in it; NULL if there is none. Fails
  * as wss_xml_parse() does.
  */
-int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri,
-		     char **ret_xml, struct wss_error *err);
-
-#endif
+int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri, char **ret_xml,
+		     struct wss_error *err);

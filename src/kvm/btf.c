@@ -36,8 +36,10 @@ static int btf_file_read(const struct wss_root *root, const char *path, struct b
 	if (size < sizeof(*header))
 		return -EINVAL;
 	memcpy(&file->header, file->data, sizeof(*header));
-	if (header->magic != BTF_MAGIC || header->hdr_len > size || header->type_off > size - header->hdr_len ||
-	    header->type_len > size - header->hdr_len - header->type_off || header->str_off > size - header->hdr_len ||
+	if (header->magic != BTF_MAGIC || header->hdr_len > size ||
+	    header->type_off > size - header->hdr_len ||
+	    header->type_len > size - header->hdr_len - header->type_off ||
+	    header->str_off > size - header->hdr_len ||
 	    header->str_len > size - header->hdr_len - header->str_off)
 		return -EINVAL;
 	return 0;
@@ -60,12 +62,14 @@ static bool write_all(int fd, const char *data, size_t n)
 
 static bool write_types(int fd, const struct btf_file *file)
 {
-	return write_all(fd, file->data + file->header.hdr_len + file->header.type_off, file->header.type_len);
+	return write_all(fd, file->data + file->header.hdr_len + file->header.type_off,
+			 file->header.type_len);
 }
 
 static bool write_strings(int fd, const struct btf_file *file)
 {
-	return write_all(fd, file->data + file->header.hdr_len + file->header.str_off, file->header.str_len);
+	return write_all(fd, file->data + file->header.hdr_len + file->header.str_off,
+			 file->header.str_len);
 }
 
 /* A module numbers its types and strings on from the kernel's (Documentation/bpf/btf.rst), so that one follows the other. */
@@ -100,9 +104,11 @@ int wss_kvm_btf_join(struct wss_error *err)
 		return -1;
 	if (r == 0)
 		r = btf_file_read(&root, "sys/kernel/btf/vmlinux", &kernel);
-	if (r == 0 && ((fd = memfd_create("virt-wss-btf", MFD_CLOEXEC)) < 0 || !btf_write(fd, &kernel, &module)))
+	if (r == 0 && ((fd = memfd_create("virt-wss-btf", MFD_CLOEXEC)) < 0 ||
+		       !btf_write(fd, &kernel, &module)))
 		r = -errno;
 	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r, "cannot read the kernel's types in /sys/kernel/btf");
+		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
+				       "cannot read the kernel's types in /sys/kernel/btf");
 	return wss_steal_fd(&fd);
 }

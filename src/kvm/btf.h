@@ -3,8 +3,7 @@
  * The kernel's types together with those of its module kvm, in one file for libbpf. libbpf itself asks the kernel
  * for modules' types, which needs CAP_SYS_ADMIN; files in /sys/kernel/btf need no right at all.
  */
-#ifndef WSS_KVM_BTF_H
-#define WSS_KVM_BTF_H
+#pragma once
 
 #include "base/error.h"
 
@@ -13,5 +12,3 @@
  * into the kernel, so that the kernel's types are all, or with err set if the files cannot be read.
  */
 int wss_kvm_btf_join(struct wss_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The records and counters that the BPF programs of kvm.bpf.c pass to the program that loads them. */
-#ifndef WSS_KVM_KVM_SHARED_H
-#define WSS_KVM_KVM_SHARED_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -12,8 +11,15 @@
 struct wss_kvm_vm_record {
 	__u64 vm; /* address of its struct kvm, which identifies it; followed by the programs only */
 	__u64 generation; /* changes when slots change */
-	__u64 n_slots; /* of the first address space */
+	__u64 n_slots;	  /* of the first address space */
+	/* The process whose memory the slots are, by its pid in the reader's pid namespace, and its descriptor of the VM. */
+	__u32 pid, fd;
+	__u32 n_vcpus;
+	__u32 padding;
 };
+
+/* KVM's own slots, which no guest can use as RAM, have this id and greater ones (arch/x86/include/asm/kvm_host.h, Linux 5.15). */
+#define WSS_KVM_OWN_SLOTS 32764
 
 struct wss_kvm_slot_record {
 	__u64 first_page; /* guest frame number, 4 KiB each */
@@ -48,5 +54,3 @@ struct wss_kvm_leaf_record {
 
 /* Records that one call of walk_vm may write. A GiB of a guest has at most 4096, a shadow page 512. */
 #define WSS_KVM_LEAVES 16384
-
-#endif

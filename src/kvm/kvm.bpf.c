@@ -86,8 +86,31 @@ struct file {
 	void *private_data;
 };
 
+struct mm_struct;
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+/* One number for each namespace from the first one down to the process's own. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	int pid, tgid;
+	struct mm_struct *mm;
+	struct pid *thread_pid;
 };
 
 struct kvm_memory_slot {
@@ -146,6 +169,7 @@ struct kvm_vm_stat {
 };
 
 struct kvm {
+	struct mm_struct *mm;
 	struct kvm_memslots *memslots[1];
 	atomic_t online_vcpus;
 	struct kvm_vm_stat stat;
@@ -223,12 +247,15 @@ __u64 last_shadow_page; /* then, the last one that it has read, if there are mor
 __u32 shadow_pages;
 __u32 accessed_bit;
 
+/* The pid namespace of the process that reads. */
+__u32 pid_namespace;
+
 /* Where the kernel maps all physical memory: the same for all VMs, found by count_vm. 0: not yet. */
 __u64 direct_map;
 
 /* The results of that call. */
 __u32 n_leaves;
-__u32 found;	  /* it has found the VM */
+__u32 found; /* it has found the VM */
 __u32 incomplete; /* something could not be read, or there was too much of it, or the last shadow page is gone */
 
 #define NAME_VM 0x6d762d6d766bULL	/* "kvm-vm" */
@@ -243,7 +270,8 @@ static __always_inline void *file_private(struct bpf_iter__task_file *ctx, __u64
 
 	if (!file || !task || task->pid != task->tgid)
 		return NULL;
-	bpf_probe_read_kernel_str(name, sizeof(*name) + 1, BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	bpf_probe_read_kernel_str(name, sizeof(*name) + 1,
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
 	if (*name != wanted || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
 		return NULL;
 	return file->private_data;
@@ -289,6 +317,35 @@ static long bucket_visit(__u32 i, struct slot_cursor *cursor)
 	return 0;
 }
 
+struct pid_cursor {
+	struct pid *pid;
+	__u32 found; /* the number in the reader's namespace; 0: it has none there */
+};
+
+static long level_visit(__u32 i, struct pid_cursor *cursor)
+{
+	struct upid *upid = (void *)cursor->pid + bpf_core_field_offset(struct pid, numbers) +
+			    i * bpf_core_type_size(struct upid);
+
+	if (BPF_CORE_READ(upid, ns, ns.inum) != pid_namespace)
+		return 0;
+	cursor->found = (__u32)BPF_CORE_READ(upid, nr);
+	return 1;
+}
+
+static __u32 pid_of(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct pid_cursor cursor = {.pid = pid};
+
+	if (!pid)
+		return 0;
+	/* Linux allows 32 levels (include/linux/pid_namespace.h, MAX_PID_NS_LEVEL). */
+	bpf_loop((BPF_CORE_READ(pid, level) & 31) + 1, level_visit, &cursor, 0);
+	return cursor.found;
+}
+
+/* Others may have the VM open, such as a child of the process, but cannot run it (virt/kvm/kvm_main.c, kvm_vm_ioctl()). */
 SEC("iter/task_file")
 int list_vms(struct bpf_iter__task_file *ctx)
 {
@@ -298,7 +355,7 @@ int list_vms(struct bpf_iter__task_file *ctx)
 	struct slot_cursor cursor = {};
 	struct wss_kvm_vm_record record = {};
 
-	if (!kvm || !task)
+	if (!kvm || !task || BPF_CORE_READ(kvm, mm) != BPF_CORE_READ(task, mm))
 		return 0;
 	slots = BPF_CORE_READ(kvm, memslots[0]);
 	cursor.slots = slots;
@@ -307,6 +364,9 @@ int list_vms(struct bpf_iter__task_file *ctx)
 	record.vm = (__u64)kvm;
 	record.generation = BPF_CORE_READ(slots, generation);
 	record.n_slots = cursor.n;
+	record.pid = pid_of(task);
+	record.fd = ctx->fd;
+	record.n_vcpus = (__u32)BPF_CORE_READ(kvm, online_vcpus.counter);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	cursor.seq = ctx->meta->seq;
 	cursor.n = 0;
@@ -338,8 +398,8 @@ static void leaf_add(struct wss_kvm_leaf_record *found_leaf)
 	__u32 last = n_leaves - 1, i = n_leaves;
 
 	leaf = bpf_map_lookup_elem(&leaves, &last);
-	if (leaf && leaf->first_page == found_leaf->first_page && leaf->n_pages == found_leaf->n_pages &&
-	    leaf->guest_mode == found_leaf->guest_mode) {
+	if (leaf && leaf->first_page == found_leaf->first_page &&
+	    leaf->n_pages == found_leaf->n_pages && leaf->guest_mode == found_leaf->guest_mode) {
 		leaf->mapped |= found_leaf->mapped;
 		leaf->writable |= found_leaf->writable;
 		leaf->accessed |= found_leaf->accessed;
@@ -354,7 +414,8 @@ static void leaf_add(struct wss_kvm_leaf_record *found_leaf)
 	n_leaves = i + 1;
 }
 
-static __always_inline void large_leaf_add(__u64 first_page, __u32 n_pages, __u32 guest_mode, __u64 entry)
+static __always_inline void large_leaf_add(__u64 first_page, __u32 n_pages, __u32 guest_mode,
+					   __u64 entry)
 {
 	struct wss_kvm_leaf_record leaf = {
 		.first_page = first_page & ~(__u64)(n_pages - 1),
@@ -373,7 +434,7 @@ struct place {
 	__u64 first_page;
 	__u32 level;
 	__u32 frame_shift; /* of the frame numbers in the second table */
-	bool direct;	   /* its entries map adjacent pages; else the second table has a frame number for each */
+	bool direct; /* its entries map adjacent pages; else the second table has a frame number for each */
 	__u32 guest_mode;
 };
 
@@ -382,9 +443,9 @@ static long word_visit(__u32 word, struct place *place)
 {
 	__u32 index = 0;
 	struct table *table = bpf_map_lookup_elem(&tables, &index);
-	struct wss_kvm_leaf_record leaf = {
-		.first_page = place->first_page + (word & 7) * 64, .n_pages = 64, .guest_mode = place->guest_mode
-	};
+	struct wss_kvm_leaf_record leaf = {.first_page = place->first_page + (word & 7) * 64,
+					   .n_pages = 64,
+					   .guest_mode = place->guest_mode};
 
 	if (!table)
 		return 1;
@@ -407,7 +468,7 @@ static long directory_visit(__u32 i, struct place *place)
 {
 	__u32 index = 1;
 	struct table *table = bpf_map_lookup_elem(&tables, &index);
-	struct place below = { .guest_mode = place->guest_mode };
+	struct place below = {.guest_mode = place->guest_mode};
 	__u64 entry;
 
 	if (!table)
@@ -430,7 +491,7 @@ static void root_walk(struct kvm_mmu_page *root)
 {
 	__u64 page = gib << 18, address = (__u64)BPF_CORE_READ(root, spt), entry;
 	int level = (int)BPF_CORE_READ_BITFIELD_PROBED(root, role.level);
-	struct place place = { .first_page = page };
+	struct place place = {.first_page = page};
 
 	place.guest_mode = BPF_CORE_READ_BITFIELD_PROBED(root, role.guest_mode);
 	/* Addresses that need a level more than this root has do not exist for it. */
@@ -471,7 +532,8 @@ static void roots_walk(struct kvm *kvm)
 		return;
 	}
 	for (int i = 0; i < ROOTS_MAX && node && node != head; i++) {
-		struct kvm_mmu_page *root = (void *)node - bpf_core_field_offset(struct kvm_mmu_page, link);
+		struct kvm_mmu_page *root =
+			(void *)node - bpf_core_field_offset(struct kvm_mmu_page, link);
 
 		if (!BPF_CORE_READ_BITFIELD_PROBED(root, role.invalid))
 			root_walk(root);
@@ -483,7 +545,8 @@ static void roots_walk(struct kvm *kvm)
 static long shadow_entry_visit(__u32 i, struct place *place)
 {
 	__u32 index = 0, frames = 1;
-	struct table *table = bpf_map_lookup_elem(&tables, &index), *frame = bpf_map_lookup_elem(&tables, &frames);
+	struct table *table = bpf_map_lookup_elem(&tables, &index),
+		     *frame = bpf_map_lookup_elem(&tables, &frames);
 	struct wss_kvm_leaf_record leaf;
 	__u64 entry, page;
 
@@ -492,10 +555,12 @@ static long shadow_entry_visit(__u32 i, struct place *place)
 	entry = table->entries[i & (ENTRIES - 1)];
 	if (!(entry >> ENTRY_PRESENT & 1) || (place->level > 1 && !(entry & ENTRY_LARGE)))
 		return 0;
-	page = place->direct ? place->first_page + ((__u64)(i & (ENTRIES - 1)) << (9 * (place->level - 1))) :
-			       frame->entries[i & (ENTRIES - 1)] >> place->frame_shift;
+	page = place->direct ? place->first_page +
+				       ((__u64)(i & (ENTRIES - 1)) << (9 * (place->level - 1)))
+			     : frame->entries[i & (ENTRIES - 1)] >> place->frame_shift;
 	if (place->level > 1) {
-		large_leaf_add(page, place->level == 2 ? ENTRIES : ENTRIES * ENTRIES, place->guest_mode, entry);
+		large_leaf_add(page, place->level == 2 ? ENTRIES : ENTRIES * ENTRIES,
+			       place->guest_mode, entry);
 		return 0;
 	}
 	leaf = (struct wss_kvm_leaf_record){
@@ -518,7 +583,7 @@ struct shadow_cursor {
 static void shadow_page_walk(struct kvm_mmu_page *page)
 {
 	__u64 address = (__u64)BPF_CORE_READ(page, spt), frames = 0;
-	struct place place = { .level = BPF_CORE_READ_BITFIELD_PROBED(page, role.level) };
+	struct place place = {.level = BPF_CORE_READ_BITFIELD_PROBED(page, role.level)};
 	struct kvm_mmu_page___gfns *old = (void *)page;
 
 	if (place.level < 1 || place.level > 3 || BPF_CORE_READ_BITFIELD_PROBED(page, role.invalid))
@@ -638,7 +703,8 @@ static void find_direct_map(struct kvm_vcpu *vcpu)
 	head = (void *)kvm + bpf_core_field_offset(struct kvm, arch.tdp_mmu_roots);
 	node = BPF_CORE_READ(head, next);
 	for (int i = 0; i < ROOTS_MAX && node && node != head; i++) {
-		struct kvm_mmu_page *root = (void *)node - bpf_core_field_offset(struct kvm_mmu_page, link);
+		struct kvm_mmu_page *root =
+			(void *)node - bpf_core_field_offset(struct kvm_mmu_page, link);
 		__u64 base = (__u64)BPF_CORE_READ(root, spt) - physical;
 
 		if (!(physical & (4096 - 1)) && !(base & ((1ULL << 30) - 1)))

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -20,12 +21,14 @@
 #include "base/privilege.h"
 #include "base/root.h"
 #include "kvm/btf.h"
-#include "kvm/kvm.skel.h"
+#include "kvm.skel.h"
 
 #define BPF_CAPS (WSS_CAP(CAP_BPF) | WSS_CAP(CAP_PERFMON))
 #define PAGES_PER_GIB (1ULL << 18)
 /* More than the kernel's own buffer for one VM: 8 pages (Linux 6.1, kernel/bpf/bpf_iter.c, bpf_seq_read()). */
 #define LISTING_BYTES (64 << 10)
+/* For all VMs of the host: some thousands. */
+#define HOST_LISTING_BYTES (16 << 20)
 /* Attempts to read slots or tables between two changes. */
 #define ATTEMPTS 3
 
@@ -40,13 +43,14 @@ static struct {
 	struct kvm_bpf *skeleton; /* NULL: not loaded yet, or why.code says why not */
 	struct wss_kvm_leaf_record *leaves;
 	struct wss_error why;
-} loaded = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *vm_version(void)
 {
 	static char text[48];
 
-	snprintf(text, sizeof(text), "bpf (libbpf %u.%u)", libbpf_major_version(), libbpf_minor_version());
+	snprintf(text, sizeof(text), "bpf (libbpf %u.%u)", libbpf_major_version(),
+		 libbpf_minor_version());
 	return text;
 }
 
@@ -72,6 +76,20 @@ static void unload(void)
 	loaded.skeleton = NULL;
 }
 
+static int read_pid_namespace(__u32 *ret_number, struct wss_error *err)
+{
+	wss_cleanup(wss_root_close) struct wss_root root = {.dirfd = -1};
+	struct stat st;
+
+	if (wss_root_open("/", &root, err) < 0)
+		return -1;
+	if (fstatat(root.dirfd, "proc/self/ns/pid", &st, 0) < 0)
+		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno,
+				       "cannot read /proc/self/ns/pid");
+	*ret_number = (__u32)st.st_ino;
+	return 0;
+}
+
 static int load(struct wss_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
@@ -91,16 +109,20 @@ static int load(struct wss_error *err)
 	}
 	skeleton = loaded.skeleton = kvm_bpf__open_opts(&options);
 	if (!skeleton)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno, "libbpf cannot open the programs that read KVM's tables");
+		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno,
+				       "libbpf cannot open the programs that read KVM's tables");
 	r = kvm_bpf__load(skeleton);
 	if (r < 0)
-		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, BPF_CAPS,
-					   "the kernel refuses the programs that read KVM's tables");
-	leaves = mmap(NULL, WSS_KVM_LEAVES * sizeof(*loaded.leaves), PROT_READ, MAP_SHARED, bpf_map__fd(skeleton->maps.leaves), 0);
+		return wss_privilege_errno(
+			err, WSS_ERR_UNSUPPORTED, -r, BPF_CAPS,
+			"the kernel refuses the programs that read KVM's tables");
+	leaves = mmap(NULL, WSS_KVM_LEAVES * sizeof(*loaded.leaves), PROT_READ, MAP_SHARED,
+		      bpf_map__fd(skeleton->maps.leaves), 0);
 	if (!skeleton->bss || leaves == MAP_FAILED)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "cannot map what the programs that read KVM's tables find");
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "cannot map what the programs that read KVM's tables find");
 	loaded.leaves = leaves;
-	return 0;
+	return read_pid_namespace(&skeleton->bss->pid_namespace, err);
 }
 
 static int vm_probe(struct wss_error *err)
@@ -113,14 +135,19 @@ static int vm_probe(struct wss_error *err)
 	known = loaded.skeleton || loaded.why.code;
 	pthread_mutex_unlock(&loaded.lock);
 	if (known)
-		return loaded.why.code ? wss_error_set(err, loaded.why.code, "%s", loaded.why.text) : 0;
+		return loaded.why.code ? wss_error_set(err, loaded.why.code, "%s", loaded.why.text)
+				       : 0;
 	if (!wss_privilege_has(BPF_CAPS))
-		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EPERM, BPF_CAPS, "cannot load BPF programs");
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EPERM, BPF_CAPS,
+					   "cannot load BPF programs");
 	if (wss_root_open("/", &root, err) < 0)
 		return -1;
 	types = wss_root_openat(&root, "sys/kernel/btf/vmlinux", O_RDONLY);
-	return types < 0 ? wss_error_errno(err, WSS_ERR_UNSUPPORTED, -types,
-					   "the kernel does not describe its types (/sys/kernel/btf/vmlinux)") : 0;
+	return types < 0
+		       ? wss_error_errno(
+				 err, WSS_ERR_UNSUPPORTED, -types,
+				 "the kernel does not describe its types (/sys/kernel/btf/vmlinux)")
+		       : 0;
 }
 
 static int vm_load(struct wss_error *err)
@@ -140,7 +167,8 @@ static int vm_load(struct wss_error *err)
 }
 
 /* Runs an iterator until its end. Returns how many bytes it has written to listing; -1 with err set. */
-static ssize_t iterate(const struct bpf_link *link, char *listing, size_t size, struct wss_error *err)
+static ssize_t iterate(const struct bpf_link *link, char *listing, size_t size,
+		       struct wss_error *err)
 {
 	wss_auto_close int fd = bpf_iter_create(bpf_link__fd(link));
 	size_t bytes = 0;
@@ -155,49 +183,69 @@ static ssize_t iterate(const struct bpf_link *link, char *listing, size_t size, 
 	}
 	if (n == 0)
 		return (ssize_t)bytes;
-	return wss_error_errno(err, WSS_ERR_FAILED, n < 0 ? errno : E2BIG, "cannot read the VM from the kernel");
+	return wss_error_errno(err, WSS_ERR_FAILED, n < 0 ? errno : E2BIG,
+			       "cannot read the VM from the kernel");
 }
 
+/* Binds an iterator to a process; 0: to all. */
 static struct bpf_link *attach(const struct bpf_program *program, pid_t pid, struct wss_error *err)
 {
-	union bpf_iter_link_info info = { .task = { .tid = (__u32)pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(program, &options);
+	union bpf_iter_link_info info = {.task = {.tid = (__u32)pid}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
+		    .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
 
 	if (!link)
-		wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno, "the kernel refuses to list the open files of one process");
+		wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno,
+				"the kernel refuses to list open files");
 	return link;
 }
 
-/* Returns the process' only VM in a listing; NULL with err set. A VM may have several descriptors. WSS_ERR_FAILED: it changed. */
-static const struct wss_kvm_vm_record *only_vm(const char *listing, size_t bytes, struct wss_error *err)
+/* Returns the record at *at of a listing, and moves *at past its slots; NULL with err set: WSS_ERR_FAILED, it changed. */
+static const struct wss_kvm_vm_record *next_record(const char *listing, size_t bytes, size_t *at,
+						   struct wss_error *err)
 {
-	const struct wss_kvm_vm_record *found = NULL, *after;
+	const struct wss_kvm_vm_record *vm = (const void *)(listing + *at), *after;
+
+	*at += sizeof(*vm) + vm->n_slots * sizeof(struct wss_kvm_slot_record);
+	after = (const void *)(listing + *at);
+	*at += sizeof(*after);
+	if (*at > bytes || after->generation != vm->generation || after->n_slots != vm->n_slots) {
+		wss_error_set(err, WSS_ERR_FAILED,
+			      "the VM's memory changed while it was read from the kernel");
+		return NULL;
+	}
+	return vm;
+}
+
+/* Returns a VM in a listing of a process, 0 being the only one; NULL with err set. A VM may have several descriptors. */
+static const struct wss_kvm_vm_record *find_vm(const char *listing, size_t bytes, uint64_t vm,
+					       struct wss_error *err)
+{
+	const struct wss_kvm_vm_record *found = NULL, *record;
 	size_t at = 0;
 
 	while (at < bytes) {
-		const struct wss_kvm_vm_record *vm = (const void *)(listing + at);
-
-		if (found && found->vm != vm->vm) {
+		record = next_record(listing, bytes, &at, err);
+		if (!record)
+			return NULL;
+		if (vm && record->vm != vm)
+			continue;
+		if (found && found->vm != record->vm) {
 			wss_error_set(err, WSS_ERR_UNSUPPORTED, "the process has several VMs");
 			return NULL;
 		}
-		found = vm;
-		at += sizeof(*vm) + vm->n_slots * sizeof(struct wss_kvm_slot_record);
-		after = (const void *)(listing + at);
-		at += sizeof(*after);
-		if (at > bytes || after->generation != vm->generation || after->n_slots != vm->n_slots) {
-			wss_error_set(err, WSS_ERR_FAILED, "the VM's memory changed while it was read from the kernel");
-			return NULL;
-		}
+		found = record;
 	}
 	if (!found)
-		wss_error_set(err, WSS_ERR_GONE, "the process has no VM of KVM");
+		wss_error_set(err, WSS_ERR_GONE,
+			      vm ? "the VM is gone" : "the process has no VM of KVM");
 	return found;
 }
 
-/* Lists the process' only VM; NULL with err set. */
-static const struct wss_kvm_vm_record *list_vm(const struct bpf_link *list, char *listing, struct wss_error *err)
+/* Lists a VM of a process, 0 being its only one; NULL with err set. */
+static const struct wss_kvm_vm_record *list_vm(const struct bpf_link *list, uint64_t vm,
+					       char *listing, struct wss_error *err)
 {
 	const struct wss_kvm_vm_record *record = NULL;
 
@@ -205,13 +253,79 @@ static const struct wss_kvm_vm_record *list_vm(const struct bpf_link *list, char
 		struct wss_error why = WSS_ERROR_INIT;
 		ssize_t bytes = iterate(list, listing, LISTING_BYTES, &why);
 
-		record = bytes < 0 ? NULL : only_vm(listing, (size_t)bytes, &why);
+		record = bytes < 0 ? NULL : find_vm(listing, (size_t)bytes, vm, &why);
 		if (!record && (why.code != WSS_ERR_FAILED || i + 1 == ATTEMPTS))
 			wss_error_set(err, why.code, "%s", why.text);
 		if (!record && why.code != WSS_ERR_FAILED)
 			break;
 	}
 	return record;
+}
+
+/* Adds a record to the VMs unless it is another descriptor of one of them. Their slots follow it. */
+static void entries_add(struct wss_kvm_entry *entries, size_t *n,
+			const struct wss_kvm_vm_record *record)
+{
+	const struct wss_kvm_slot_record *slots = (const void *)(record + 1);
+	struct wss_kvm_entry *entry = &entries[*n];
+
+	for (size_t i = 0; i < *n; i++)
+		if (entries[i].vm == record->vm)
+			return;
+	*entry = (struct wss_kvm_entry){.vm = record->vm,
+					.pid = (pid_t)record->pid,
+					.fd = (int)record->fd,
+					.n_vcpus = record->n_vcpus};
+	for (size_t i = 0; i < record->n_slots; i++)
+		if (wss_kvm_slot_is_memory(&slots[i]))
+			entry->memory_bytes += slots[i].n_pages << 12;
+	++*n;
+}
+
+/* Returns the VMs of a listing of all processes. Fails if slots changed meanwhile. */
+static int entries_of(const char *listing, size_t bytes, struct wss_kvm_entry **ret_entries,
+		      size_t *ret_n, struct wss_error *err)
+{
+	struct wss_kvm_entry *entries =
+		calloc(bytes / (2 * sizeof(struct wss_kvm_vm_record)) + 1, sizeof(*entries));
+	const struct wss_kvm_vm_record *record = NULL;
+	size_t at = 0, n = 0;
+
+	if (!entries)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	while (at < bytes && (record = next_record(listing, bytes, &at, err)))
+		entries_add(entries, &n, record);
+	if (bytes && !record) {
+		free(entries);
+		return -1;
+	}
+	*ret_entries = entries;
+	*ret_n = n;
+	return 0;
+}
+
+static int vm_list(struct wss_kvm_entry **ret_entries, size_t *ret_n, struct wss_error *err)
+{
+	wss_auto_free char *listing = malloc(HOST_LISTING_BYTES);
+	struct wss_error why = WSS_ERROR_INIT;
+	struct bpf_link *list;
+	int r = -1;
+
+	if (!listing)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (vm_load(err) < 0)
+		return -1;
+	list = attach(loaded.skeleton->progs.list_vms, 0, err);
+	if (!list)
+		return -1;
+	for (int i = 0; i < ATTEMPTS && r < 0; i++) {
+		ssize_t bytes = iterate(list, listing, HOST_LISTING_BYTES, &why);
+
+		if (bytes >= 0)
+			r = entries_of(listing, (size_t)bytes, ret_entries, ret_n, &why);
+	}
+	bpf_link__destroy(list);
+	return r < 0 ? wss_error_set(err, why.code, "%s", why.text) : 0;
 }
 
 static void vm_close(struct wss_kvm_vm *vm)
@@ -224,7 +338,7 @@ static void vm_close(struct wss_kvm_vm *vm)
 	free(vm);
 }
 
-static int vm_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
+static int vm_open(pid_t pid, uint64_t id, struct wss_kvm_vm **ret_vm, struct wss_error *err)
 {
 	wss_auto_free char *listing = malloc(LISTING_BYTES);
 	struct wss_kvm_vm *vm = calloc(1, sizeof(*vm));
@@ -241,7 +355,7 @@ static int vm_open(pid_t pid, struct wss_kvm_vm **ret_vm, struct wss_error *err)
 	vm->walk = vm->count ? attach(loaded.skeleton->progs.walk_vm, pid, err) : NULL;
 	if (!vm->walk)
 		goto failed;
-	record = list_vm(vm->list, listing, err);
+	record = list_vm(vm->list, id, listing, err);
 	if (!record) {
 		if (err && err->code == WSS_ERR_GONE)
 			err->code = WSS_ERR_UNSUPPORTED;
@@ -255,7 +369,8 @@ failed:
 	return -1;
 }
 
-static int vm_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots, struct wss_error *err)
+static int vm_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots,
+		    struct wss_error *err)
 {
 	wss_auto_free char *listing = malloc(LISTING_BYTES);
 	const struct wss_kvm_vm_record *record;
@@ -263,16 +378,14 @@ static int vm_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots
 
 	if (!listing)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	record = list_vm(vm->list, listing, err);
+	record = list_vm(vm->list, vm->vm, listing, err);
 	if (!record)
 		return -1;
-	if (record->vm != vm->vm)
-		return wss_error_set(err, WSS_ERR_GONE, "the VM was replaced by another one");
 	copy = calloc(record->n_slots ? record->n_slots : 1, sizeof(*copy));
 	if (!copy)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	memcpy(copy, record + 1, record->n_slots * sizeof(*copy));
-	*ret_slots = (struct wss_kvm_slots){ record->n_slots, copy, record->generation };
+	*ret_slots = (struct wss_kvm_slots){record->n_slots, copy, record->generation};
 	return 0;
 }
 
@@ -291,13 +404,14 @@ static int run(const struct wss_kvm_vm *vm, const struct bpf_link *program, stru
 	return 0;
 }
 
-static int vm_count(const struct wss_kvm_vm *vm, struct wss_kvm_counters *ret_counters, struct wss_error *err)
+static int vm_count(const struct wss_kvm_vm *vm, struct wss_kvm_counters *ret_counters,
+		    struct wss_error *err)
 {
 	struct kvm_bpf__bss *shared = loaded.skeleton->bss;
 	int r;
 
 	pthread_mutex_lock(&loaded.lock);
-	shared->counters = (struct wss_kvm_counters){ .n_vcpus = 0 };
+	shared->counters = (struct wss_kvm_counters){.n_vcpus = 0};
 	r = run(vm, vm->count, err);
 	if (r == 0)
 		*ret_counters = shared->counters;
@@ -305,60 +419,58 @@ static int vm_count(const struct wss_kvm_vm *vm, struct wss_kvm_counters *ret_co
 	return r;
 }
 
-static void visit_leaves(wss_kvm_leaf_fn visit, void *opaque)
+/* Runs walk_vm for the part that is set. Returns 1 if something could not be read, as the tables changed meanwhile. */
+static int run_walk(const struct wss_kvm_vm *vm, enum wss_kvm_accessed accessed,
+		    wss_kvm_leaf_fn visit, void *opaque, struct wss_error *err)
 {
+	struct kvm_bpf__bss *shared = loaded.skeleton->bss;
+
+	shared->accessed_bit = accessed;
+	if (run(vm, vm->walk, err) < 0)
+		return -1;
 	for (uint32_t i = 0; i < loaded.skeleton->bss->n_leaves && i < WSS_KVM_LEAVES; i++)
 		visit(&loaded.leaves[i], opaque);
+	return (int)shared->incomplete;
 }
 
 /*
- * Reads a GiB. Returns 1 if something could not be read, as the tables changed meanwhile, each time that it was tried.
+ * Reads a GiB. Returns 1 if something could not be read each time that it was tried.
  * The lock is held for a part at a time, so that other guests need not wait for a large one.
  */
 static int walk_gib(const struct wss_kvm_vm *vm, uint64_t gib, enum wss_kvm_accessed accessed,
 		    wss_kvm_leaf_fn visit, void *opaque, struct wss_error *err)
 {
-	struct kvm_bpf__bss *shared = loaded.skeleton->bss;
 	int r = 1;
 
 	pthread_mutex_lock(&loaded.lock);
-	shared->shadow_pages = 0;
-	shared->gib = gib;
-	shared->accessed_bit = accessed;
-	for (int i = 0; i < ATTEMPTS && r > 0; i++) {
-		r = run(vm, vm->walk, err);
-		if (r == 0) {
-			visit_leaves(visit, opaque);
-			r = shared->incomplete;
-		}
-	}
+	loaded.skeleton->bss->shadow_pages = 0;
+	loaded.skeleton->bss->gib = gib;
+	for (int i = 0; i < ATTEMPTS && r > 0; i++)
+		r = run_walk(vm, accessed, visit, opaque, err);
 	pthread_mutex_unlock(&loaded.lock);
 	return r;
 }
 
 /* Reads the shadow pages after *last, and sets it to the last one that was read; 0: there are no more. Returns as walk_gib(). */
-static int walk_shadow_pages(const struct wss_kvm_vm *vm, uint64_t *last, wss_kvm_leaf_fn visit, void *opaque,
+static int walk_shadow_pages(const struct wss_kvm_vm *vm, uint64_t *last,
+			     enum wss_kvm_accessed accessed, wss_kvm_leaf_fn visit, void *opaque,
 			     struct wss_error *err)
 {
-	struct kvm_bpf__bss *shared = loaded.skeleton->bss;
 	int r;
 
 	pthread_mutex_lock(&loaded.lock);
-	shared->shadow_pages = 1;
-	shared->last_shadow_page = *last;
-	shared->accessed_bit = WSS_KVM_ACCESSED_X86;
-	r = run(vm, vm->walk, err);
-	if (r == 0) {
-		visit_leaves(visit, opaque);
-		r = shared->incomplete;
-		*last = shared->last_shadow_page;
-	}
+	loaded.skeleton->bss->shadow_pages = 1;
+	loaded.skeleton->bss->last_shadow_page = *last;
+	r = run_walk(vm, accessed, visit, opaque, err);
+	if (r >= 0)
+		*last = loaded.skeleton->bss->last_shadow_page;
 	pthread_mutex_unlock(&loaded.lock);
 	return r;
 }
 
 /* Their list may change meanwhile, so that it is read again from the start. */
-static int walk_all_shadow_pages(const struct wss_kvm_vm *vm, wss_kvm_leaf_fn visit, void *opaque, struct wss_error *err)
+static int walk_all_shadow_pages(const struct wss_kvm_vm *vm, enum wss_kvm_accessed accessed,
+				 wss_kvm_leaf_fn visit, void *opaque, struct wss_error *err)
 {
 	int r = 1;
 
@@ -366,7 +478,7 @@ static int walk_all_shadow_pages(const struct wss_kvm_vm *vm, wss_kvm_leaf_fn vi
 		uint64_t last = 0;
 
 		do
-			r = walk_shadow_pages(vm, &last, visit, opaque, err);
+			r = walk_shadow_pages(vm, &last, accessed, visit, opaque, err);
 		while (r == 0 && last);
 	}
 	return r;
@@ -379,7 +491,8 @@ static uint64_t next_gib(const struct wss_kvm_slots *slots, uint64_t gib)
 
 	for (size_t i = 0; i < slots->n_slots; i++) {
 		uint64_t first = slots->slots[i].first_page / PAGES_PER_GIB;
-		uint64_t last = (slots->slots[i].first_page + slots->slots[i].n_pages - 1) / PAGES_PER_GIB;
+		uint64_t last =
+			(slots->slots[i].first_page + slots->slots[i].n_pages - 1) / PAGES_PER_GIB;
 
 		if (slots->slots[i].n_pages && last >= gib)
 			next = wss_u64_min(next, wss_u64_max(first, gib));
@@ -398,9 +511,10 @@ static int vm_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *slot
 	if (!__atomic_load_n(&loaded.skeleton->bss->direct_map, __ATOMIC_RELAXED))
 		r = vm_count(vm, &unused, err);
 	if (r == 0)
-		r = walk_all_shadow_pages(vm, visit, opaque, err);
+		r = walk_all_shadow_pages(vm, accessed, visit, opaque, err);
 	all = r;
-	for (uint64_t gib = next_gib(slots, 0); gib != UINT64_MAX && r >= 0; gib = next_gib(slots, gib + 1)) {
+	for (uint64_t gib = next_gib(slots, 0); gib != UINT64_MAX && r >= 0;
+	     gib = next_gib(slots, gib + 1)) {
 		r = walk_gib(vm, gib, accessed, visit, opaque, err);
 		all |= r;
 	}
@@ -412,6 +526,7 @@ static int vm_walk(const struct wss_kvm_vm *vm, const struct wss_kvm_slots *slot
 const struct wss_kvm_ops wss_kvm = {
 	.version = vm_version,
 	.probe = vm_probe,
+	.list = vm_list,
 	.open = vm_open,
 	.slots = vm_slots,
 	.count = vm_count,

@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "history/lock.h"
 #include "serve/trouble.h"
-#include "store/lock.h"
 
 /* How often what is too old is deleted. */
 #define PRUNE_NS (3600 * WSS_NS_PER_S)
@@ -123,8 +123,7 @@ struct wss_background *wss_archive_background(struct wss_archive *archive)
 	return archive ? archive->background : NULL;
 }
 
-void wss_archive_set_limits(struct wss_archive *archive,
-			    const struct wss_history_limits *limits)
+void wss_archive_set_limits(struct wss_archive *archive, const struct wss_history_limits *limits)
 {
 	if (!archive)
 		return;
@@ -143,22 +142,47 @@ static int archive_reopen(struct wss_archive *archive, struct wss_error *err)
 	return wss_history_lock_round(archive->history, &archive->lock, err);
 }
 
+/* Goes on in a new history where the file is damaged: without it all later samples would be lost. */
+static int archive_replace(struct wss_archive *archive, struct wss_error *err)
+{
+	struct wss_error damage = *err;
+	wss_auto_free char *kept = NULL;
+
+	wss_error_clear(err);
+	wss_file_close_locked(&archive->lock);
+	if (wss_history_replace(archive->history, &kept, err) < 0 ||
+	    wss_history_lock_round(archive->history, &archive->lock, err) < 0) {
+		archive->reopen_ns = wss_clock_now_ns() + REOPEN_NS;
+		return wss_error_prefix(err, "%s: it cannot be replaced", damage.text);
+	}
+	wss_log(WSS_LOG_WARNING, "%s: a new history takes its place%s%s", damage.text,
+		kept ? ", and what is left of it is kept as " : "", kept ? kept : "");
+	return 0;
+}
+
 /*
  * Whether samples can be stored. SQLite would go on writing to a file that was removed, so it
  * is opened anew; if that fails, it is tried again later, as it may take long.
  */
 static int archive_check(struct wss_archive *archive, struct wss_error *err)
 {
-	if (wss_history_is_in_place(archive->history) && archive->lock >= 0)
-		return 0;
+	if (wss_history_is_in_place(archive->history) && archive->lock >= 0) {
+		if (wss_history_check_file(archive->history, err) == 0)
+			return 0;
+		return err->code == WSS_ERR_DAMAGED ? archive_replace(archive, err) : -1;
+	}
 	if (wss_clock_now_ns() < archive->reopen_ns)
 		return wss_error_set(err, WSS_ERR_GONE,
-				     "history %s: it was removed or replaced", archive->path);
+				     "history %s: it was removed, replaced or emptied",
+				     archive->path);
 	if (archive_reopen(archive, err) < 0) {
+		if (err->code == WSS_ERR_DAMAGED)
+			return archive_replace(archive, err);
 		archive->reopen_ns = wss_clock_now_ns() + REOPEN_NS;
-		return wss_error_prefix(err, "the history was removed or replaced");
+		return wss_error_prefix(err, "the history was removed, replaced or emptied");
 	}
-	wss_log(WSS_LOG_WARNING, "history %s: it was removed or replaced, and is opened anew",
+	wss_log(WSS_LOG_WARNING,
+		"history %s: it was removed, replaced or emptied, and is opened anew",
 		archive->path);
 	return 0;
 }
@@ -169,10 +193,26 @@ static int job_store_coldness(struct wss_archive *archive, struct wss_error *err
 	time_t now = wss_clock_wall_seconds();
 
 	for (size_t i = 0; i < job->n_cold; i++)
-		if (wss_history_add_coldness(archive->history, job->cold[i].uuid, now, &job->cold[i].report,
-					     err) < 0)
+		if (wss_history_add_coldness(archive->history, job->cold[i].uuid, now,
+					     &job->cold[i].report, err) < 0)
 			return -1;
 	return 0;
+}
+
+/* Stores the samples, where none can be because the file is damaged in another one. */
+static int job_store_samples(struct wss_archive *archive, struct wss_error *err)
+{
+	struct archive_job *job = &archive->job;
+	int r;
+
+	job->added = 0;
+	r = wss_history_add_all(archive->history, job->samples, job->n, &job->added, err);
+	if (job->added || err->code != WSS_ERR_DAMAGED)
+		return r;
+	return archive_replace(archive, err) < 0
+		       ? -1
+		       : wss_history_add_all(archive->history, job->samples, job->n, &job->added,
+					     err);
 }
 
 static void job_run(void *opaque)
@@ -183,11 +223,14 @@ static void job_run(void *opaque)
 
 	if ((job->n || job->n_cold) && archive_check(archive, error) < 0)
 		return;
-	job->stored = job->n && wss_history_add_all(archive->history, job->samples, job->n, &job->added,
-						    error) == 0;
-	if (error->code || job_store_coldness(archive, error) < 0 || !job->prune)
+	job->stored = job->n && job_store_samples(archive, error) == 0;
+	if (error->code)
 		return;
-	wss_history_prune(archive->history, &job->limits, wss_clock_wall_seconds(), error);
+	if ((job_store_coldness(archive, error) < 0 ||
+	     (job->prune && wss_history_prune(archive->history, &job->limits,
+					      wss_clock_wall_seconds(), error) < 0)) &&
+	    error->code == WSS_ERR_DAMAGED)
+		archive_replace(archive, error);
 }
 
 /* --- jobs --- */
@@ -197,14 +240,18 @@ static void archive_tell(struct wss_archive *archive)
 {
 	struct wss_archive_counts counts = wss_archive_count(archive);
 
-	if (archive->trouble.on ? !wss_clock_is_due(&archive->tell_ns, TELL_NS) : counts.lost == archive->told_lost)
+	if (archive->trouble.on ? !wss_clock_is_due(&archive->tell_ns, TELL_NS)
+				: counts.lost == archive->told_lost)
 		return;
 	if (counts.waiting)
-		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " sample%s waiting, %" PRIu64 " lost",
-			counts.waiting, wss_plural(counts.waiting), counts.lost - archive->told_lost);
+		wss_log(WSS_LOG_WARNING,
+			"the history: %" PRIu64 " sample%s waiting, %" PRIu64 " lost",
+			counts.waiting, wss_plural(counts.waiting),
+			counts.lost - archive->told_lost);
 	else if (counts.lost != archive->told_lost)
 		wss_log(WSS_LOG_WARNING, "the history: %" PRIu64 " sample%s lost",
-			counts.lost - archive->told_lost, wss_plural(counts.lost - archive->told_lost));
+			counts.lost - archive->told_lost,
+			wss_plural(counts.lost - archive->told_lost));
 	archive->told_lost = counts.lost;
 }
 
@@ -220,7 +267,8 @@ static void archive_note(struct wss_archive *archive, const struct wss_error *er
 static void job_take_back(struct wss_archive *archive)
 {
 	struct archive_job *job = &archive->job;
-	size_t room = WSS_ARCHIVE_SAMPLES_MAX - archive->n, lost = job->n > room ? job->n - room : 0;
+	size_t room = WSS_ARCHIVE_SAMPLES_MAX - archive->n,
+	       lost = job->n > room ? job->n - room : 0;
 	size_t kept = job->n - lost;
 
 	archive->counts.lost += lost;
@@ -319,7 +367,8 @@ static void archive_look_at_late(struct wss_archive *archive)
 
 	if (wss_background_busy_ns(archive->background) <= LATE_NS)
 		return;
-	wss_error_set(&error, WSS_ERR_TIMEOUT, "history %s: its disk has not answered for 30 s", archive->path);
+	wss_error_set(&error, WSS_ERR_TIMEOUT, "history %s: its disk has not answered for 30 s",
+		      archive->path);
 	archive_note(archive, &error);
 }
 
@@ -370,7 +419,7 @@ void wss_archive_finish(struct wss_archive *archive, const struct wss_watch *wat
 
 struct wss_archive_counts wss_archive_count(const struct wss_archive *archive)
 {
-	struct wss_archive_counts counts = { .stored = 0 };
+	struct wss_archive_counts counts = {.stored = 0};
 
 	if (!archive)
 		return counts;

@@ -10,16 +10,15 @@
  *
  * An archive belongs to one thread. All functions accept NULL for a service that stores nothing.
  */
-#ifndef WSS_SERVE_ARCHIVE_H
-#define WSS_SERVE_ARCHIVE_H
+#pragma once
 
 #include <stdint.h>
 
 #include "base/background.h"
 #include "base/error.h"
-#include "service/watch.h"
-#include "store/history.h"
-#include "wss/sample.h"
+#include "history/history.h"
+#include "measure/sample.h"
+#include "serve/watch.h"
 
 /* How long a sample waits before it is stored: a service that is killed loses so much. */
 #define WSS_ARCHIVE_DELAY_NS (5 * WSS_NS_PER_S)
@@ -72,5 +71,3 @@ struct wss_archive_counts {
 	uint64_t added, stored, waiting, lost;
 };
 struct wss_archive_counts wss_archive_count(const struct wss_archive *archive);
-
-#endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the service knows, as metrics: "virt_wss_", in base units (docs/metrics.md). */
-#ifndef WSS_SERVE_GUEST_METRICS_H
-#define WSS_SERVE_GUEST_METRICS_H
+#pragma once
 
 #include <stdio.h>
 
-#include "out/metrics.h"
+#include "serve/advisor.h"
 #include "serve/archive.h"
-#include "service/advisor.h"
-#include "service/watch.h"
+#include "serve/watch.h"
+#include "show/metrics.h"
 
 /* How many series a guest has at most, by level. A level has all series of the levels below it. */
 #define WSS_METRICS_MINIMAL_MAX 12
-#define WSS_METRICS_STANDARD_MAX 30
-#define WSS_METRICS_FULL_MAX 33
+#define WSS_METRICS_STANDARD_MAX 31
+#define WSS_METRICS_FULL_MAX 34
 
 enum wss_metrics_level {
 	WSS_METRICS_MINIMAL = -1, /* its working set, its size, what it could do without */
@@ -30,12 +29,12 @@ struct wss_service_facts {
 	enum wss_metrics_level level;
 	const struct wss_watch_options *options;
 	const struct wss_advisor *advisor; /* NULL: nothing is advised */
-	uint64_t since_ns;	/* when the service started, wss_clock_now_ns() */
-	bool connected;		/* to libvirt */
+	uint64_t since_ns;		   /* when the service started, wss_clock_now_ns() */
+	bool connected;			   /* to libvirt */
 	struct wss_archive_counts samples; /* for the history since the start */
-	bool http;		 /* HTTP is to be served */
-	bool http_up;		 /* it is */
-	uint64_t http_starts;	 /* of the process that speaks it */
+	bool http;			   /* HTTP is to be served */
+	bool http_up;			   /* it is */
+	uint64_t http_starts;		   /* of the process that speaks it */
 };
 
 /*
@@ -44,5 +43,3 @@ struct wss_service_facts {
  */
 void wss_metrics_write(FILE *stream, enum wss_metrics_form form, const struct wss_watch *watch,
 		       const struct wss_service_facts *facts);
-
-#endif

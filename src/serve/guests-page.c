@@ -2,7 +2,7 @@
 #include "serve/guests-page.h"
 
 #include "base/number.h"
-#include "out/sample-report.h"
+#include "history/sample-report.h"
 #include "serve/page-json.h"
 
 #define SCHEMA "virt-wss/guests/1"
@@ -11,8 +11,8 @@ bool wss_guest_is_stale(const struct wss_watched *guest)
 {
 	uint64_t age_ns = wss_clock_now_ns() - guest->measured_ns;
 
-	return guest->measured &&
-	       age_ns > wss_u64_add(wss_u64_mul(guest->period_ns, 2), guest->sample.requested_window_ns);
+	return guest->measured && age_ns > wss_u64_add(wss_u64_mul(guest->period_ns, 2),
+						       guest->sample.requested_window_ns);
 }
 
 static void write_spent(struct wss_json *parent, const struct wss_watched *guest)
@@ -35,10 +35,12 @@ static void write_spent(struct wss_json *parent, const struct wss_watched *guest
 /* --- coldness --- */
 
 static void write_age(struct wss_json *list, enum wss_cold_age age,
-		      const struct wss_cold_class *class)
+		      const struct wss_cold_report *report)
 {
 	static const uint64_t seconds[WSS_COLD_AGES] = {
-		[WSS_COLD_2MIN] = 120, [WSS_COLD_10MIN] = 600, [WSS_COLD_1H] = 3600,
+		[WSS_COLD_2MIN] = 120,
+		[WSS_COLD_10MIN] = 600,
+		[WSS_COLD_1H] = 3600,
 		[WSS_COLD_24H] = 86400,
 	};
 	struct wss_json json = wss_json_object(list->stream, list, NULL);
@@ -46,9 +48,9 @@ static void write_age(struct wss_json *list, enum wss_cold_age age,
 	page_put_text(&json, "age", wss_cold_age_name(age));
 	if (seconds[age])
 		page_put_number(&json, "seconds", seconds[age], WSS_KIND_COUNT);
-	page_put_number(&json, "low_bytes", class->low_bytes, WSS_KIND_BYTES);
-	page_put_number(&json, "high_bytes", class->high_bytes, WSS_KIND_BYTES);
-	page_put_share(&json, "observed", class->observed);
+	page_put_amount(&json, "low_bytes", wss_cold_low(report, age));
+	page_put_amount(&json, "high_bytes", wss_cold_high(report, age));
+	page_put_share(&json, "observed", report->ages[age].observed);
 	wss_json_object_end(&json);
 }
 
@@ -66,7 +68,7 @@ static void write_cold(struct wss_json *parent, const struct wss_cold_report *re
 	page_put_number(&json, "granularity_bytes", report->granularity_bytes, WSS_KIND_BYTES);
 	list = wss_json_list(json.stream, &json, "ages");
 	for (int i = 0; i < WSS_COLD_AGES; i++)
-		write_age(&list, (enum wss_cold_age)i, &report->ages[i]);
+		write_age(&list, (enum wss_cold_age)i, report);
 	wss_json_list_end(&list);
 	wss_json_object_end(&json);
 }
@@ -82,7 +84,8 @@ static void write_why(struct wss_json *parent, const struct wss_advised *advice)
 	wss_json_list_end(&list);
 }
 
-static void write_advice(struct wss_json *parent, const struct wss_advised *advice, const struct wss_watched *guest)
+static void write_advice(struct wss_json *parent, const struct wss_advised *advice,
+			 const struct wss_watched *guest)
 {
 	struct wss_json json = wss_json_object(parent->stream, parent, "recommendation");
 
@@ -130,6 +133,9 @@ static void write_guest(struct wss_json *list, const struct wss_watch *watch, si
 	page_put_text(&json, "uuid", guest->uuid);
 	page_put_text(&json, "state", wss_watched_state_name(guest->state));
 	page_put_text(&json, "why", guest->why.code ? guest->why.text : NULL);
+	if (guest->pressed_since_ns)
+		page_put_number(&json, "held_seconds", now_ns - guest->pressed_since_ns,
+				WSS_KIND_DURATION);
 	if (guest->coarse != WSS_COARSE_NOT) {
 		page_put_text(&json, "coarse", wss_coarse_name(guest->coarse));
 		page_put_text(&json, "coarse_why", guest->coarse_why.text);
@@ -138,8 +144,8 @@ static void write_guest(struct wss_json *list, const struct wss_watch *watch, si
 	if (guest->n_vcpus)
 		page_put_number(&json, "vcpus", guest->n_vcpus, WSS_KIND_COUNT);
 	page_put_number(&json, "period_seconds", guest->period_ns, WSS_KIND_DURATION);
-	page_put_number(&json, "next_seconds", guest->next_ns > now_ns ? guest->next_ns - now_ns : 0,
-			WSS_KIND_DURATION);
+	page_put_number(&json, "next_seconds",
+			guest->next_ns > now_ns ? guest->next_ns - now_ns : 0, WSS_KIND_DURATION);
 	write_spent(&json, guest);
 	if (wss_watch_cold(watch, i, &cold))
 		write_cold(&json, &cold);
@@ -159,6 +165,9 @@ void wss_page_put_service(struct wss_json *json, const struct wss_watch *watch,
 				WSS_KIND_DURATION);
 	}
 	page_put_text(json, "held", wss_watch_held(watch));
+	if (wss_watch_held(watch))
+		page_put_number(json, "held_seconds", wss_watch_held_now_ns(watch),
+				WSS_KIND_DURATION);
 	if (wss_watch_has_tried(watch))
 		page_put_bool(json, "libvirt_up", facts->connected);
 }

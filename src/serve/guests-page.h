@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the service knows of all guests, as JSON: docs/http-api.md describes it. */
-#ifndef WSS_SERVE_GUESTS_PAGE_H
-#define WSS_SERVE_GUESTS_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "out/json.h"
 #include "serve/guest-metrics.h"
-#include "service/watch.h"
+#include "serve/watch.h"
+#include "show/json.h"
 
 /* Whether a measured guest's last window is older than two of its periods. */
 bool wss_guest_is_stale(const struct wss_watched *guest);
@@ -24,5 +23,3 @@ void wss_page_put_service(struct wss_json *json, const struct wss_watch *watch,
 /* Writes the page; the stream's errors are the caller's to check. */
 void wss_guests_page_write(FILE *stream, const struct wss_watch *watch,
 			   const struct wss_service_facts *facts);
-
-#endif

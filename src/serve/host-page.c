@@ -19,7 +19,7 @@ struct sum {
 struct sums {
 	size_t states[WSS_WATCHED_STATES];
 	uint64_t measured, stale;
-	struct sum wss, balloon, maximum, rss, swap, recommended, reclaimable;
+	struct sum wss, wss_low, wss_high, balloon, maximum, rss, swap, recommended, reclaimable;
 	struct wss_watch_spent spent;
 };
 
@@ -29,6 +29,19 @@ static void sum_add(struct sum *sum, struct wss_amount amount)
 		return;
 	sum->guests++;
 	sum->bytes = wss_u64_add(sum->bytes, amount.value);
+}
+
+/* An upper limit that is not known is none for the sum, either. */
+static void sums_add_wss(struct sums *sums, const struct wss_sample *sample)
+{
+	struct wss_working_set figure = wss_sample_figure(sample);
+	bool bounded = figure.low_bytes.known || figure.high_bytes.known;
+
+	sum_add(&sums->wss, figure.bytes);
+	if (!figure.bytes.known)
+		return;
+	sum_add(&sums->wss_low, bounded ? wss_amount_of(figure.low_bytes.value) : figure.bytes);
+	sum_add(&sums->wss_high, bounded ? figure.high_bytes : figure.bytes);
 }
 
 static void sums_add(struct sums *sums, const struct wss_watched *guest,
@@ -41,7 +54,8 @@ static void sums_add(struct sums *sums, const struct wss_watched *guest,
 	sums->spent.dearer += guest->dearer;
 	sums->spent.vcpu_ns += guest->spent_vcpu_ns;
 	sums->spent.tool_ns += guest->spent_tool_ns;
-	sums->spent.longest_stall_ns = wss_u64_max(sums->spent.longest_stall_ns, guest->longest_stall_ns);
+	sums->spent.longest_stall_ns =
+		wss_u64_max(sums->spent.longest_stall_ns, guest->longest_stall_ns);
 	if (advised && advised->status == WSS_ADVICE_OK) {
 		sum_add(&sums->recommended, advised->recommended_bytes);
 		sum_add(&sums->reclaimable, wss_advised_reclaimable(advised, guest));
@@ -50,7 +64,7 @@ static void sums_add(struct sums *sums, const struct wss_watched *guest,
 		return;
 	sums->measured += wss_watched_has_wss(guest);
 	sums->stale += wss_guest_is_stale(guest);
-	sum_add(&sums->wss, sample->wss_bytes);
+	sums_add_wss(sums, sample);
 	sum_add(&sums->balloon, sample->memory.balloon_bytes);
 	sum_add(&sums->maximum, sample->memory.maximum_bytes);
 	sum_add(&sums->rss, sample->memory.rss_bytes);
@@ -69,11 +83,26 @@ static void put_sum(struct wss_json *parent, const char *key, const struct sum *
 	wss_json_object_end(&json);
 }
 
+static void put_wss(struct wss_json *parent, const struct sums *sums)
+{
+	struct wss_json json;
+
+	if (!sums->wss.guests)
+		return;
+	json = wss_json_object(parent->stream, parent, "wss");
+	page_put_number(&json, "bytes", sums->wss.bytes, WSS_KIND_BYTES);
+	page_put_number(&json, "low_bytes", sums->wss_low.bytes, WSS_KIND_BYTES);
+	if (sums->wss_high.guests == sums->wss.guests)
+		page_put_number(&json, "high_bytes", sums->wss_high.bytes, WSS_KIND_BYTES);
+	page_put_number(&json, "guests", sums->wss.guests, WSS_KIND_COUNT);
+	wss_json_object_end(&json);
+}
+
 static void write_totals(struct wss_json *parent, const struct sums *sums)
 {
 	struct wss_json json = wss_json_object(parent->stream, parent, "totals");
 
-	put_sum(&json, "wss", &sums->wss);
+	put_wss(&json, sums);
 	put_sum(&json, "balloon", &sums->balloon);
 	put_sum(&json, "maximum", &sums->maximum);
 	put_sum(&json, "rss", &sums->rss);
@@ -106,7 +135,8 @@ static void write_budget(struct wss_json *parent, const struct wss_watch_options
 	wss_json_object_end(&json);
 }
 
-static void write_spent(struct wss_json *parent, const struct wss_watch_spent *spent, uint64_t since_ns)
+static void write_spent(struct wss_json *parent, const struct wss_watch_spent *spent,
+			uint64_t since_ns)
 {
 	struct wss_json json = wss_json_object(parent->stream, parent, "spent");
 
@@ -126,7 +156,7 @@ void wss_host_page_write(FILE *stream, const struct wss_watch *watch,
 {
 	struct wss_json json = page_begin(stream, SCHEMA);
 	char name[HOST_NAME_MAX + 1] = "";
-	struct sums sums = { .spent = wss_watch_spent_before(watch) };
+	struct sums sums = {.spent = wss_watch_spent_before(watch)};
 
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {
 		const struct wss_watched *guest = wss_watch_guest(watch, i);

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "serve/http-book.h"
 #include "serve/http-confine.h"
-#include "serve/http-door.h"
+#include "serve/http-connections.h"
 #include "serve/http-listen.h"
+#include "serve/http-named.h"
 #include "serve/http-route.h"
 
 /* Open connections, where the limit on descriptors allows as many. */
@@ -29,7 +29,7 @@
 /* A request's lines may take this, and it may have so many headers; others are refused. */
 #define REQUEST_BYTES (16 * 1024)
 #define HEADERS_MAX 100
-/* Those that on_uri() adds. */
+/* Those that child_on_uri() adds. */
 #define OWN_HEADERS 1
 /* Parameters of an address, none of which means anything here. */
 #define PARAMETERS_MAX 100
@@ -40,43 +40,43 @@
 #define REQUEST_MEMORY_BYTES (64 * 1024)
 
 /* Pages as they are served: kept until the last answer with them is sent. */
-struct shelf {
+struct snapshot {
 	struct wss_http_pages pages;
-	struct wss_http_book book; /* its index is NULL: none yet */
+	struct wss_http_named named; /* its index is NULL: none yet */
 	size_t uses;
 	struct MHD_Response *responses[WSS_HTTP_PAGES];
 };
 
 struct child {
 	struct MHD_Daemon *daemon;
-	struct wss_http_door door;
-	struct shelf *shelf; /* the newest pages; NULL: none yet */
+	struct wss_http_connections connections;
+	struct snapshot *snapshot; /* the newest pages; NULL: none yet */
 	size_t n_listeners;
 	unsigned most; /* open connections */
 };
 
 /* --- pages --- */
 
-static void shelf_drop(void *opaque)
+static void snapshot_drop(void *opaque)
 {
-	struct shelf *shelf = opaque;
+	struct snapshot *snapshot = opaque;
 
-	if (--shelf->uses)
+	if (--snapshot->uses)
 		return;
-	wss_http_pages_unmap(&shelf->pages);
-	wss_http_book_unmap(&shelf->book);
-	free(shelf);
+	wss_http_pages_unmap(&snapshot->pages);
+	wss_http_named_unmap(&snapshot->named);
+	free(snapshot);
 }
 
 /* Lets go of the newest pages; answers that are being sent keep theirs. */
-static void shelf_retire(struct shelf *shelf)
+static void snapshot_retire(struct snapshot *snapshot)
 {
-	if (!shelf)
+	if (!snapshot)
 		return;
 	for (size_t i = 0; i < WSS_HTTP_PAGES; i++)
-		if (shelf->responses[i])
-			MHD_destroy_response(shelf->responses[i]);
-	shelf_drop(shelf);
+		if (snapshot->responses[i])
+			MHD_destroy_response(snapshot->responses[i]);
+	snapshot_drop(snapshot);
 }
 
 static void response_describe(struct MHD_Response *response, const struct wss_http_answer *answer)
@@ -92,49 +92,48 @@ static void response_describe(struct MHD_Response *response, const struct wss_ht
 	MHD_add_response_header(response, "Connection", "close");
 }
 
-/* book -1: there is none. NULL: the pages or the book are damaged, or out of memory. */
-static struct shelf *shelf_new(int pages, int book)
+/* named: -1 if there are none. NULL: one of the files is damaged, or out of memory. */
+static struct snapshot *snapshot_new(int pages, int named)
 {
-	struct shelf *shelf = calloc(1, sizeof(*shelf));
+	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
-	if (!shelf)
+	if (!snapshot)
 		return NULL;
-	shelf->uses = 1;
-	if (wss_http_pages_map(pages, &shelf->pages, NULL) < 0 ||
-	    (book >= 0 && wss_http_book_map(book, &shelf->book, NULL) < 0)) {
-		shelf_drop(shelf);
+	snapshot->uses = 1;
+	if (wss_http_pages_map(pages, &snapshot->pages, NULL) < 0 ||
+	    (named >= 0 && wss_http_named_map(named, &snapshot->named, NULL) < 0)) {
+		snapshot_drop(snapshot);
 		return NULL;
 	}
-	return shelf;
+	return snapshot;
 }
 
-/* An answer that keeps the shelf until it is sent. NULL: out of memory. */
-static struct MHD_Response *shelf_lend(struct shelf *shelf, const void *page, size_t size,
-				       const struct wss_http_answer *answer)
+/* An answer that keeps the snapshot until it is sent. NULL: out of memory. */
+static struct MHD_Response *snapshot_lend(struct snapshot *snapshot, const void *page, size_t size,
+					  const struct wss_http_answer *answer)
 {
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer_with_free_callback_cls(size, (void *)page,
-								       shelf_drop, shelf);
+	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+		size, (void *)page, snapshot_drop, snapshot);
 
 	if (!response)
 		return NULL;
-	shelf->uses++;
+	snapshot->uses++;
 	response_describe(response, answer);
 	return response;
 }
 
 /* A page's answer, made when it is first asked for. NULL: out of memory. */
-static struct MHD_Response *shelf_response(struct shelf *shelf,
-					   const struct wss_http_answer *answer)
+static struct MHD_Response *snapshot_response(struct snapshot *snapshot,
+					      const struct wss_http_answer *answer)
 {
-	struct MHD_Response **response = &shelf->responses[answer->page];
+	struct MHD_Response **response = &snapshot->responses[answer->page];
 	const void *page;
 	size_t size;
 
 	if (*response)
 		return *response;
-	page = wss_http_pages_get(&shelf->pages, answer->page, &size);
-	*response = shelf_lend(shelf, page, size, answer);
+	page = wss_http_pages_get(&snapshot->pages, answer->page, &size);
+	*response = snapshot_lend(snapshot, page, size, answer);
 	return *response;
 }
 
@@ -152,19 +151,19 @@ static bool child_take_pages(struct child *child)
 	};
 	ssize_t n = recvmsg(WSS_HTTP_CHANNEL, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	struct shelf *shelf;
+	struct snapshot *snapshot;
 
 	if (n <= 0)
 		return n < 0 && (errno == EAGAIN || errno == EINTR);
 	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len <= CMSG_LEN(sizeof(fds)))
 		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
-	shelf = shelf_new(fds[0], fds[1]);
+	snapshot = snapshot_new(fds[0], fds[1]);
 	for (size_t i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (shelf) {
-		shelf_retire(child->shelf);
-		child->shelf = shelf;
+	if (snapshot) {
+		snapshot_retire(child->snapshot);
+		child->snapshot = snapshot;
 	}
 	return send(WSS_HTTP_CHANNEL, &byte, 1, MSG_NOSIGNAL) == 1;
 }
@@ -201,19 +200,19 @@ static enum MHD_Result text_send(struct MHD_Connection *connection,
 	return result;
 }
 
-/* A page of the book, made for this request: there are as many as guests. */
-static enum MHD_Result book_send(struct MHD_Connection *connection, struct shelf *shelf,
-				 const struct wss_http_answer *answer)
+/* A named page; its answer is made for this request: there are as many as guests. */
+static enum MHD_Result named_send(struct MHD_Connection *connection, struct snapshot *snapshot,
+				  const struct wss_http_answer *answer)
 {
 	static const struct wss_http_answer none = WSS_HTTP_NO_GUEST;
 	size_t size;
-	const void *page = wss_http_book_find(&shelf->book, answer->name, &size);
+	const void *page = wss_http_named_find(&snapshot->named, answer->name, &size);
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
 	if (!page)
 		return text_send(connection, &none);
-	response = shelf_lend(shelf, page, size, answer);
+	response = snapshot_lend(snapshot, page, size, answer);
 	if (!response)
 		return MHD_NO;
 	result = MHD_queue_response(connection, answer->status, response);
@@ -229,7 +228,7 @@ static char too_many_parameters;
  * libmicrohttpd closes the connection without an answer if their records do not fit, so that too many of them
  * are cut off, and the request is refused later.
  */
-static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
+static void *child_on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
 {
 	char *parameters = strchr((char *)uri, '?');
 	size_t n = 0;
@@ -256,7 +255,8 @@ static bool request_is_too_large(struct MHD_Connection *connection)
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
 	return !info || info->header_size > REQUEST_BYTES ||
-	       MHD_get_connection_values(connection, MHD_HEADER_KIND, NULL, NULL) > OWN_HEADERS + HEADERS_MAX;
+	       MHD_get_connection_values(connection, MHD_HEADER_KIND, NULL, NULL) >
+		       OWN_HEADERS + HEADERS_MAX;
 }
 
 /* Not by libmicrohttpd, in whose memory such a request may leave no room for the header of an answer. */
@@ -272,12 +272,12 @@ static enum MHD_Result too_large_refuse(struct MHD_Connection *connection)
 	return MHD_NO;
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
-				  const char *url, const char *method, const char *version,
-				  const char *upload, size_t *upload_size, void **context)
+static enum MHD_Result child_on_request(void *cls, struct MHD_Connection *connection,
+					const char *url, const char *method, const char *version,
+					const char *upload, size_t *upload_size, void **context)
 {
 	const struct child *child = cls;
-	uint64_t age_ns = wss_clock_now_ns() - child->shelf->pages.header->made_ns;
+	uint64_t age_ns = wss_clock_now_ns() - child->snapshot->pages.header->made_ns;
 	const struct wss_http_request request = {
 		.method = method,
 		.path = url,
@@ -286,7 +286,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 		.by_network = comes_by_network(connection),
 		.fresh = age_ns <= WSS_HTTP_FRESH_NS,
 	};
-	static const struct wss_http_answer too_long = WSS_HTTP_URI_TOO_LONG, no_host = WSS_HTTP_NO_HOST;
+	static const struct wss_http_answer too_long = WSS_HTTP_URI_TOO_LONG,
+					    no_host = WSS_HTTP_NO_HOST;
 	struct wss_http_answer answer = wss_http_route(&request);
 	struct MHD_Response *response;
 
@@ -301,8 +302,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 	if (answer.text)
 		return text_send(connection, &answer);
 	if (answer.name)
-		return book_send(connection, child->shelf, &answer);
-	response = shelf_response(child->shelf, &answer);
+		return named_send(connection, child->snapshot, &answer);
+	response = snapshot_response(child->snapshot, &answer);
 	return response ? MHD_queue_response(connection, answer.status, response) : MHD_NO;
 }
 
@@ -319,32 +320,33 @@ static size_t part_unescape(void *cls, struct MHD_Connection *connection, char *
 
 /* --- the loop --- */
 
-static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
-			  enum MHD_ConnectionNotificationCode code)
+static void child_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+				enum MHD_ConnectionNotificationCode code)
 {
-	wss_http_door_notify(cls, connection, context, (int)code);
+	wss_http_connections_notify(cls, connection, context, (int)code);
 }
 
 /*
- * Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. Not strict: on_request() answers requests
+ * Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. Not strict: child_on_request() answers requests
  * that lack a Host header.
  */
 static int child_start_daemon(struct child *child)
 {
-	if (wss_http_door_open(&child->door, child->most) < 0)
+	if (wss_http_connections_open(&child->connections, child->most) < 0)
 		return -1;
 	child->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, child,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &child->door,
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, child_on_request, child,
+		MHD_OPTION_NOTIFY_CONNECTION, child_on_connection, &child->connections,
 		MHD_OPTION_CONNECTION_LIMIT, child->most + WSS_HTTP_ENDING_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY_BYTES,
-		MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape, NULL, MHD_OPTION_END);
+		MHD_OPTION_URI_LOG_CALLBACK, child_on_uri, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
+		part_unescape, NULL, MHD_OPTION_END);
 	return child->daemon ? 0 : -1;
 }
 
 static int wait_ms(const struct child *child)
 {
-	uint64_t due_ns = wss_http_door_due_ns(&child->door);
+	uint64_t due_ns = wss_http_connections_due_ns(&child->connections);
 	int ms = due_ns == UINT64_MAX ? -1 : wss_clock_poll_ms(due_ns);
 	MHD_UNSIGNED_LONG_LONG mhd_ms;
 
@@ -368,7 +370,7 @@ static void child_serve(struct child *child)
 					     .events = POLLIN | POLLRDHUP};
 	for (bool again = false;;) {
 		/* Connections wait until there is something to serve. */
-		nfds_t n = child->shelf ? 2 + child->n_listeners : 2;
+		nfds_t n = child->snapshot ? 2 + child->n_listeners : 2;
 		int ms = wait_ms(child);
 		int ready = poll(fds, n, again ? 0 : ms);
 
@@ -381,13 +383,14 @@ static void child_serve(struct child *child)
 		again = ready > 0 || ms == 0;
 		if (fds[0].revents && !child_take_pages(child))
 			return;
-		wss_http_door_expire(&child->door);
+		wss_http_connections_expire(&child->connections);
 		for (nfds_t i = 2; i < n; i++) {
 			/* Somebody has shut it down. The service makes another one before it starts this process again. */
 			if (fds[i].revents & ~POLLIN)
 				return;
 			if (fds[i].revents & POLLIN)
-				wss_http_door_accept(&child->door, child->daemon, fds[i].fd);
+				wss_http_connections_accept(&child->connections, child->daemon,
+							    fds[i].fd);
 			/* Frees the connections that had to make room. */
 			MHD_run(child->daemon);
 		}
@@ -434,8 +437,8 @@ static int child_prepare(struct child *child, char **words, struct wss_error *er
 		return -1;
 	child->n_listeners = (size_t)n;
 	child->most = connections_most();
-	if (wss_http_confine((uid_t)uid, (gid_t)gid,
-			     child->most + WSS_HTTP_ENDING_MAX + OTHER_FDS, err) < 0)
+	if (wss_http_confine((uid_t)uid, (gid_t)gid, child->most + WSS_HTTP_ENDING_MAX + OTHER_FDS,
+			     err) < 0)
 		return -1;
 	if (child_start_daemon(child) < 0)
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot start the HTTP server");

@@ -14,8 +14,7 @@
  * their own connections; another one needs a slot for as long as it takes to read a request
  * and answer it from memory.
  */
-#ifndef WSS_SERVE_HTTP_CHILD_H
-#define WSS_SERVE_HTTP_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ const char *wss_http_child_version(void);
 
 /* Its main function: the exit status. */
 int wss_http_child_main(int argc, char **argv);
-
-#endif

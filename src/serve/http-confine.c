@@ -12,15 +12,22 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "base/root.h"
 #include "serve/http-child.h"
 
-/* Memory that serving may take, on top of what the process has at its start. */
+/*
+ * Memory that serving may take, on top of what the process has at its start: of its own, and with the pages that are
+ * still being sent. The latter also limits what RLIMIT_DATA does not count: shared memory, stacks and page tables.
+ */
 #define DATA_MAX_BYTES (128UL << 20)
+#define ADDRESSES_MAX_BYTES (1UL << 30)
 
 /* --- rights --- */
 
@@ -37,12 +44,14 @@ static int root_enter_empty(struct wss_error *err)
 	if (!made)
 		made = mkdtemp(run_path);
 	if (!made)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot make an empty directory in /tmp or /run to be confined to");
+		return wss_error_errno(
+			err, WSS_ERR_FAILED, errno,
+			"cannot make an empty directory in /tmp or /run to be confined to");
 	r = chdir(made);
 	rmdir(made);
 	if (r < 0 || chroot(".") < 0 || chdir("/") < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot be confined to an empty root directory");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot be confined to an empty root directory");
 	return 0;
 }
 
@@ -55,16 +64,20 @@ static int capabilities_drop(uid_t uid, gid_t gid, bool root, struct wss_error *
 	may_bound = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
 	capng_clear(CAPNG_SELECT_ALL);
 	if (may_bound && (r = capng_apply(CAPNG_SELECT_BOUNDS)) < 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot empty the bounding set of capabilities (%d)", r);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "cannot empty the bounding set of capabilities (%d)", r);
 	if (root)
 		r = capng_change_id((int)uid, (int)gid, CAPNG_DROP_SUPP_GRP);
 	else
 		r = capng_apply(CAPNG_SELECT_CAPS);
 	if (r < 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot give up privileges (libcap-ng: %d)", r);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "cannot give up privileges (libcap-ng: %d)", r);
 	capng_get_caps_process();
-	if (capng_have_capabilities(CAPNG_SELECT_CAPS) != CAPNG_NONE || (root && (setuid(0) == 0 || geteuid() != uid)))
-		return wss_error_set(err, WSS_ERR_FAILED, "capabilities are left after all were given up");
+	if (capng_have_capabilities(CAPNG_SELECT_CAPS) != CAPNG_NONE ||
+	    (root && (setuid(0) == 0 || geteuid() != uid)))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "capabilities are left after all were given up");
 	return 0;
 }
 
@@ -82,32 +95,58 @@ static int limit(int resource, rlim_t value)
 }
 
 /*
- * Memory that the process may write to, in bytes, as RLIMIT_DATA counts it (proc(5), statm);
- * 0: not known. An absolute limit would end a program with sanitizers.
+ * What the process has mapped, in bytes, and may write to, as RLIMIT_AS and RLIMIT_DATA count it (proc(5), statm). An
+ * absolute limit would end a program with sanitizers.
  */
-static rlim_t data_now(void)
+static bool memory_now(rlim_t *ret_addresses, rlim_t *ret_data)
 {
+	const rlim_t page = (rlim_t)sysconf(_SC_PAGESIZE);
+	unsigned long addresses, data;
 	struct wss_root root;
 	char line[256];
-	unsigned long pages;
 	bool known = false;
 
 	if (wss_root_open("/", &root, NULL) < 0)
-		return 0;
+		return false;
 	if (wss_root_read_line(&root, "proc/self/statm", line, sizeof(line)) == 0)
-		known = sscanf(line, "%*u %*u %*u %*u %*u %lu", &pages) == 1;
+		known = sscanf(line, "%lu %*u %*u %*u %*u %lu", &addresses, &data) == 2;
 	wss_root_close(&root);
-	return known ? (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) : 0;
+	if (known) {
+		*ret_addresses = addresses * page;
+		*ret_data = data * page;
+	}
+	return known;
+}
+
+/*
+ * Where memory is short, for the service and this process together or the whole host, the kernel ends this process
+ * first. A sandbox may refuse that.
+ */
+static void memory_yield(void)
+{
+	static const char most[] = "1000";
+	wss_auto_close int fd = -1;
+	struct wss_root root;
+
+	if (wss_root_open("/", &root, NULL) < 0)
+		return;
+	fd = wss_root_openat(&root, "proc/self/oom_score_adj", O_WRONLY);
+	if (fd >= 0 && write(fd, most, sizeof(most) - 1) < 0)
+		wss_debug("HTTP: cannot set oom_score_adj: %s", strerror(errno));
+	wss_root_close(&root);
 }
 
 static int resources_limit(unsigned max_fds, struct wss_error *err)
 {
-	rlim_t data = data_now();
+	rlim_t addresses, data;
 
-	if (!data)
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot limit its memory: /proc/self/statm is not readable");
-	if (limit(RLIMIT_DATA, data + DATA_MAX_BYTES) < 0 || limit(RLIMIT_NOFILE, max_fds) < 0 ||
-	    limit(RLIMIT_NPROC, 0) < 0 || limit(RLIMIT_CORE, 0) < 0)
+	if (!memory_now(&addresses, &data))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "cannot limit its memory: /proc/self/statm is not readable");
+	if (limit(RLIMIT_DATA, data + DATA_MAX_BYTES) < 0 ||
+	    limit(RLIMIT_AS, addresses + ADDRESSES_MAX_BYTES) < 0 ||
+	    limit(RLIMIT_NOFILE, max_fds) < 0 || limit(RLIMIT_NPROC, 0) < 0 ||
+	    limit(RLIMIT_CORE, 0) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot limit its resources");
 	return 0;
 }
@@ -116,11 +155,13 @@ int wss_http_confine(uid_t uid, gid_t gid, unsigned max_fds, struct wss_error *e
 {
 	bool root = geteuid() == 0;
 
+	memory_yield();
 	if (resources_limit(max_fds, err) < 0)
 		return -1;
 	capng_get_caps_process();
 	/* A sandbox may withhold it, as our unit does. */
-	if (root && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_CHROOT) && root_enter_empty(err) < 0)
+	if (root && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_CHROOT) &&
+	    root_enter_empty(err) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot set no_new_privs");
@@ -128,8 +169,9 @@ int wss_http_confine(uid_t uid, gid_t gid, unsigned max_fds, struct wss_error *e
 		return -1;
 	/* Both are reset when the user changes. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot keep others from tracing it, or end with the service");
+		return wss_error_errno(
+			err, WSS_ERR_FAILED, errno,
+			"cannot keep others from tracing it, or end with the service");
 	return 0;
 }
 
@@ -141,19 +183,54 @@ int wss_http_confine(uid_t uid, gid_t gid, unsigned max_fds, struct wss_error *e
  */
 static const int allowed[] = {
 	/* sockets */
-	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(write),
-	SCMP_SYS(writev), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(getsockname), SCMP_SYS(close),
+	SCMP_SYS(accept4),
+	SCMP_SYS(recvfrom),
+	SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(read),
+	SCMP_SYS(write),
+	SCMP_SYS(writev),
+	SCMP_SYS(shutdown),
+	SCMP_SYS(getsockopt),
+	SCMP_SYS(getsockname),
+	SCMP_SYS(close),
 	/* waiting */
-	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
-	SCMP_SYS(epoll_pwait), SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(restart_syscall),
-	SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+	SCMP_SYS(poll),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(ppoll_time64),
+	SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait),
+	SCMP_SYS(futex),
+	SCMP_SYS(futex_time64),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(clock_gettime64),
+	SCMP_SYS(gettimeofday),
+	SCMP_SYS(time),
 	/* pages and memory */
-	SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise),
-	SCMP_SYS(brk), SCMP_SYS(fstat), SCMP_SYS(fstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64), SCMP_SYS(statx),
+	SCMP_SYS(mmap),
+	SCMP_SYS(mmap2),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mprotect),
+	SCMP_SYS(mremap),
+	SCMP_SYS(madvise),
+	SCMP_SYS(brk),
+	SCMP_SYS(fstat),
+	SCMP_SYS(fstat64),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(fstatat64),
+	SCMP_SYS(statx),
 	SCMP_SYS(getrandom),
 	/* the end */
-	SCMP_SYS(sigreturn), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid),
-	SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group),
+	SCMP_SYS(sigreturn),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
 };
 
 /* Adds the calls that depend on their arguments. Returns 0 or a negative errno. */
@@ -181,10 +258,12 @@ static int filter_add_conditions(scmp_filter_ctx filter)
 
 		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, &command);
 		if (r == 0)
-			r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl64), 1, &command);
+			r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl64), 1,
+						   &command);
 	}
 	for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++)
-		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rules[i].call, rules[i].n, rules[i].args);
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rules[i].call, rules[i].n,
+					   rules[i].args);
 	return r;
 }
 
@@ -195,18 +274,22 @@ static int filter_add_shared(scmp_filter_ctx filter, int last_listener)
 
 	for (int fd = 0; r == 0 && fd <= last_listener; fd++) {
 		/* The kernel looks at 32 bits of a descriptor only. */
-		const struct scmp_arg_cmp shared = SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)fd);
+		const struct scmp_arg_cmp shared =
+			SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)fd);
 
-		r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(shutdown), 1, &shared);
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(shutdown), 1,
+					   &shared);
 		if (r == 0)
-			r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(setsockopt), 1, &shared);
+			r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM),
+						   SCMP_SYS(setsockopt), 1, &shared);
 	}
 	return r;
 }
 
 int wss_http_confine_calls(int last_listener, struct wss_error *err)
 {
-	scmp_filter_ctx calls = seccomp_init(SCMP_ACT_ERRNO(EPERM)), shared = seccomp_init(SCMP_ACT_ALLOW);
+	scmp_filter_ctx calls = seccomp_init(SCMP_ACT_ERRNO(EPERM)),
+			shared = seccomp_init(SCMP_ACT_ALLOW);
 	int r = calls && shared ? 0 : -ENOMEM;
 
 	/* The errno of the kernel, instead of ECANCELED for any. */
@@ -226,5 +309,6 @@ int wss_http_confine_calls(int last_listener, struct wss_error *err)
 		r = seccomp_load(calls);
 	seccomp_release(calls);
 	seccomp_release(shared);
-	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot filter its system calls") : 0;
+	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot filter its system calls")
+		     : 0;
 }

@@ -3,8 +3,7 @@
  * Confines a process to accepting connections on its listening sockets and talking on them. A step that fails is
  * an error (WSS_ERR_FAILED): the process may have rights that it should not have, and must end.
  */
-#ifndef WSS_SERVE_HTTP_CONFINE_H
-#define WSS_SERVE_HTTP_CONFINE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -24,5 +23,3 @@ int wss_http_confine(uid_t uid, gid_t gid, unsigned max_fds, struct wss_error *e
  * they refer to.
  */
 int wss_http_confine_calls(int last_listener, struct wss_error *err);
-
-#endif

@@ -18,13 +18,11 @@
 
 int wss_http_file_new(uint64_t offset, FILE **ret_stream, struct wss_error *err)
 {
-	wss_auto_close int fd =
-		memfd_create("virt-wss-pages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	wss_auto_close int fd = memfd_create("virt-wss-pages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	FILE *stream;
 
 	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot create a memory file");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a memory file");
 	stream = fdopen(fd, "w");
 	if (!stream)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -69,8 +67,7 @@ int wss_http_file_map(int fd, size_t min, const void **ret_map, size_t *ret_size
 
 int wss_http_draft_begin(struct wss_http_draft *draft, struct wss_error *err)
 {
-	draft->header =
-		(struct wss_http_header){.magic = MAGIC, .made_ns = wss_clock_now_ns()};
+	draft->header = (struct wss_http_header){.magic = MAGIC, .made_ns = wss_clock_now_ns()};
 	draft->from = sizeof(draft->header);
 	return wss_http_file_new(draft->from, &draft->stream, err);
 }
@@ -125,7 +122,8 @@ int wss_http_pages_map(int fd, struct wss_http_pages *ret_pages, struct wss_erro
 		return -1;
 	if (!header_is_valid(pages.header, pages.size)) {
 		wss_http_pages_unmap(&pages);
-		return wss_error_set(err, WSS_ERR_FAILED, "the service has handed over damaged pages");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the service has handed over damaged pages");
 	}
 	*ret_pages = pages;
 	return 0;

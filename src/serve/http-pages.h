@@ -3,8 +3,7 @@
  * The pages that the service renders and the HTTP process serves, as one sealed memory file:
  * the receiver maps it, and nobody can change it any more.
  */
-#ifndef WSS_SERVE_HTTP_PAGES_H
-#define WSS_SERVE_HTTP_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@ enum wss_http_page {
 	WSS_HTTP_OPENMETRICS,
 	WSS_HTTP_GUESTS, /* JSON, as the next one */
 	WSS_HTTP_HOST,
-	WSS_HTTP_PAGES,	 /* how many there are */
+	WSS_HTTP_PAGES, /* how many there are */
 };
 
 /* Place of a page in the file, in bytes. */
@@ -41,9 +40,9 @@ struct wss_http_draft {
 	uint64_t from; /* start of the next page */
 };
 
-#define WSS_HTTP_DRAFT_INIT                                                                   \
-	{                                                                                     \
-		.stream = NULL                                                                \
+#define WSS_HTTP_DRAFT_INIT    \
+	{                      \
+		.stream = NULL \
 	}
 
 /* Creates an empty file; write a page to draft->stream. WSS_ERR_FAILED, WSS_ERR_NO_MEMORY. */
@@ -52,9 +51,7 @@ int wss_http_draft_begin(struct wss_http_draft *draft, struct wss_error *err);
 /* Makes everything that was written since the last call, or since the start, this page. */
 void wss_http_draft_page(struct wss_http_draft *draft, enum wss_http_page page);
 
-/*
- * Seals the file: *ret_fd is the caller's. WSS_ERR_FAILED, also if an earlier write failed.
- */
+/* Seals the file: *ret_fd is the caller's. WSS_ERR_FAILED, also if an earlier write failed. */
 int wss_http_draft_end(struct wss_http_draft *draft, int *ret_fd, struct wss_error *err);
 
 /* Accepts WSS_HTTP_DRAFT_INIT and an ended draft. */
@@ -62,7 +59,7 @@ void wss_http_draft_release(struct wss_http_draft *draft);
 
 #define wss_auto_http_draft __attribute__((cleanup(wss_http_draft_release)))
 
-/* --- any sealed memory file, as those of http-book.h --- */
+/* --- any sealed memory file, as those of http-named.h --- */
 
 /* Creates an empty file; *ret_stream begins at an offset. WSS_ERR_FAILED, WSS_ERR_NO_MEMORY. */
 int wss_http_file_new(uint64_t offset, FILE **ret_stream, struct wss_error *err);
@@ -97,5 +94,3 @@ void wss_http_pages_unmap(struct wss_http_pages *pages);
 /* Returns the page and its size; valid until it is unmapped. */
 const void *wss_http_pages_get(const struct wss_http_pages *pages, enum wss_http_page page,
 			       size_t *ret_size);
-
-#endif

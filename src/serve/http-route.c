@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "out/metrics.h"
-#include "out/page.h"
-#include "serve/http-book.h"
+#include "serve/http-named.h"
+#include "serve/page.h"
+#include "show/metrics.h"
 
 #define TEXT "text/plain; charset=utf-8"
 #define JSON "application/json"
@@ -34,8 +34,7 @@ static unsigned quality_parse(const char *text, size_t len)
 {
 	unsigned value = 0, unit = FULL;
 
-	if (len < 1 || len > 5 || text[0] < '0' || text[0] > '1' ||
-	    (len > 1 && text[1] != '.'))
+	if (len < 1 || len > 5 || text[0] < '0' || text[0] > '1' || (len > 1 && text[1] != '.'))
 		return 0;
 	value = (unsigned)(text[0] - '0') * FULL;
 	for (size_t i = 2; i < len; i++) {
@@ -69,8 +68,7 @@ static void range_take_parameter(struct range *range, const char *text, size_t l
 	if (name_is(text, (size_t)(equals - text), "q"))
 		range->wanted = quality_parse(value, value_len);
 	else if (name_is(text, (size_t)(equals - text), "version"))
-		snprintf(range->version, sizeof(range->version), "%.*s", (int)value_len,
-			 value);
+		snprintf(range->version, sizeof(range->version), "%.*s", (int)value_len, value);
 }
 
 /* Cuts white space off both ends. */
@@ -126,8 +124,7 @@ static int range_fits(const struct range *range, const char *type, const char *v
 	return name_is(range->type, range->type_len, "*/*") ? 1 : 0;
 }
 
-unsigned wss_http_accept(const char *accept, const char *type, const char *version,
-			 bool *ret_named)
+unsigned wss_http_accept(const char *accept, const char *type, const char *version, bool *ret_named)
 {
 	unsigned wanted = accept ? 0 : FULL;
 	struct range range;
@@ -154,8 +151,7 @@ unsigned wss_http_accept(const char *accept, const char *type, const char *versi
 static bool metrics_choose(const char *accept, enum wss_metrics_form *ret_form)
 {
 	bool named;
-	unsigned open =
-		wss_http_accept(accept, "application/openmetrics-text", "1.0.0", &named);
+	unsigned open = wss_http_accept(accept, "application/openmetrics-text", "1.0.0", &named);
 	unsigned text = wss_http_accept(accept, "text/plain", "0.0.4", NULL);
 
 	*ret_form = open && (!text || (named && open >= text)) ? WSS_METRICS_OPENMETRICS
@@ -191,8 +187,8 @@ bool wss_http_host_is_local(const char *host)
 
 static struct wss_http_answer say(unsigned status, const char *text)
 {
-	return (struct wss_http_answer){.status = status, .type = TEXT, .text = text,
-					.text_size = strlen(text)};
+	return (struct wss_http_answer){
+		.status = status, .type = TEXT, .text = text, .text_size = strlen(text)};
 }
 
 static struct wss_http_answer answer_page(const struct wss_http_request *request)
@@ -210,8 +206,7 @@ static struct wss_http_answer answer_metrics(const struct wss_http_request *requ
 	enum wss_metrics_form form;
 
 	if (!metrics_choose(request->accept, &form))
-		return say(406,
-			   "metrics come as text/plain or application/openmetrics-text\n");
+		return say(406, "metrics come as text/plain or application/openmetrics-text\n");
 	return (struct wss_http_answer){
 		.status = 200,
 		.type = wss_metrics_content_type(form),
@@ -251,9 +246,8 @@ static struct wss_http_answer answer_history(const struct wss_http_request *requ
 
 static struct wss_http_answer answer_health(const struct wss_http_request *request)
 {
-	return request->fresh
-		       ? say(200, "ok\n")
-		       : say(503, "the service has not renewed its pages for a minute\n");
+	return request->fresh ? say(200, "ok\n")
+			      : say(503, "the service has not renewed its pages for a minute\n");
 }
 
 static const struct {
@@ -286,8 +280,7 @@ struct wss_http_answer wss_http_route(const struct wss_http_request *request)
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
 		if (!route_matches(routes[i].path, request->path))
 			continue;
-		if (strcmp(request->method, "GET") != 0 &&
-		    strcmp(request->method, "HEAD") != 0)
+		if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0)
 			return say(405, "only GET and HEAD are allowed\n");
 		return routes[i].answer(request);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a request gets: pure functions of its first lines. */
-#ifndef WSS_SERVE_HTTP_ROUTE_H
-#define WSS_SERVE_HTTP_ROUTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,39 +34,37 @@ struct wss_http_request {
 
 struct wss_http_answer {
 	unsigned status;
-	const char *type; /* Content-Type */
-	bool varies;	  /* by the Accept header */
+	const char *type;   /* Content-Type */
+	bool varies;	    /* by the Accept header */
 	const char *policy; /* Content-Security-Policy; NULL: nothing is allowed */
-	const char *text; /* static; NULL: page or name */
+	const char *text;   /* static; NULL: page or name */
 	size_t text_size;
-	const char *name; /* of a page of the book, part of the request's path; NULL: page */
+	const char *name; /* of a named page, part of the request's path; NULL: page */
 	enum wss_http_page page;
 };
 
-/* For a name that the book does not have. */
+/* For a name that no page has. */
 #define WSS_HTTP_NO_GUEST_TEXT "no such guest, or nothing is known of its past yet\n"
-#define WSS_HTTP_NO_GUEST                                                                     \
-	{                                                                                     \
-		.status = 404, .type = "text/plain; charset=utf-8",                           \
+#define WSS_HTTP_NO_GUEST                                                                        \
+	{                                                                                        \
+		.status = 404, .type = "text/plain; charset=utf-8",                              \
 		.text = WSS_HTTP_NO_GUEST_TEXT, .text_size = sizeof(WSS_HTTP_NO_GUEST_TEXT) - 1, \
 	}
 
 /* For an address with more parameters than there is room for. */
 #define WSS_HTTP_URI_TOO_LONG_TEXT "no page takes parameters, and these are too many\n"
-#define WSS_HTTP_URI_TOO_LONG                                                                 \
-	{                                                                                     \
-		.status = 414, .type = "text/plain; charset=utf-8",                           \
-		.text = WSS_HTTP_URI_TOO_LONG_TEXT,                                           \
-		.text_size = sizeof(WSS_HTTP_URI_TOO_LONG_TEXT) - 1,                          \
+#define WSS_HTTP_URI_TOO_LONG                                        \
+	{                                                            \
+		.status = 414, .type = "text/plain; charset=utf-8",  \
+		.text = WSS_HTTP_URI_TOO_LONG_TEXT,                  \
+		.text_size = sizeof(WSS_HTTP_URI_TOO_LONG_TEXT) - 1, \
 	}
 
 #define WSS_HTTP_NO_HOST_TEXT "a request of HTTP/1.1 must have a Host header\n"
-#define WSS_HTTP_NO_HOST                                                                      \
-	{                                                                                     \
-		.status = 400, .type = "text/plain; charset=utf-8",                           \
-		.text = WSS_HTTP_NO_HOST_TEXT, .text_size = sizeof(WSS_HTTP_NO_HOST_TEXT) - 1, \
+#define WSS_HTTP_NO_HOST                                                                           \
+	{                                                                                          \
+		.status = 400, .type = "text/plain; charset=utf-8", .text = WSS_HTTP_NO_HOST_TEXT, \
+		.text_size = sizeof(WSS_HTTP_NO_HOST_TEXT) - 1,                                    \
 	}
 
 struct wss_http_answer wss_http_route(const struct wss_http_request *request);
-
-#endif

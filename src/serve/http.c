@@ -28,10 +28,10 @@
 #define LIVED_NS (10 * WSS_NS_PER_S)
 #define PAUSE_MIN_NS (500 * WSS_NS_PER_MS)
 #define PAUSE_MAX_NS (30 * WSS_NS_PER_S)
-/* Unread answers of the process that are read at a time: it could send more for ever. */
-#define ANSWERS_MAX 16
 /* Above the numbers of all descriptors that the process gets. */
 #define HIGH_FD 64
+/* The exit status of a process that could not be started, as shells have it. */
+#define NOT_STARTED 127
 
 struct wss_http {
 	struct wss_http_listener listeners[WSS_HTTP_LISTENERS_MAX];
@@ -40,10 +40,10 @@ struct wss_http {
 	gid_t gid;
 	int pidfd;   /* -1: it does not run */
 	int channel; /* -1: likewise */
-	int pages;   /* the newest; -1: none yet, as for the book */
-	int book;
-	bool taking; /* pages are on their way */
-	bool serves; /* it has taken pages since it was started */
+	int pages;   /* the newest; -1: none yet, as for the named pages */
+	int named;
+	bool taking;	   /* pages are on their way */
+	bool serves;	   /* it has taken pages since it was started */
 	char why_not[128]; /* it could not be started, or ended; "": neither since it last served */
 	uint64_t sent_ns, started_ns;
 	uint64_t start_ns; /* when it may be started */
@@ -70,8 +70,7 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid, struct ws
 				     name);
 	if (user->pw_uid == 0 || user->pw_gid == 0)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "user '%s' cannot serve HTTP: it has root's rights",
-				     name);
+				     "user '%s' cannot serve HTTP: it has root's rights", name);
 	*ret_uid = user->pw_uid;
 	*ret_gid = user->pw_gid;
 	return 0;
@@ -88,16 +87,16 @@ int wss_http_check_user(const char *name, struct wss_error *err)
 static int open_listeners(const struct wss_http_options *options, struct wss_http *http,
 			  struct wss_error *err)
 {
-	if (wss_http_listen_activated(http->listeners, WSS_HTTP_LISTENERS_MAX,
-				      &http->n_listeners, err) < 0)
+	if (wss_http_listen_activated(http->listeners, WSS_HTTP_LISTENERS_MAX, &http->n_listeners,
+				      err) < 0)
 		return -1;
 	for (size_t i = 0; i < options->n_addresses; i++) {
 		if (http->n_listeners == WSS_HTTP_LISTENERS_MAX)
 			return wss_error_set(err, WSS_ERR_USAGE,
 					     "HTTP is served at %d addresses at most",
 					     WSS_HTTP_LISTENERS_MAX);
-		if (wss_http_listen(&options->addresses[i],
-				    &http->listeners[http->n_listeners], err) < 0)
+		if (wss_http_listen(&options->addresses[i], &http->listeners[http->n_listeners],
+				    err) < 0)
 			return -1;
 		http->n_listeners++;
 	}
@@ -111,7 +110,7 @@ int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_h
 
 	if (!http)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	http->pidfd = http->channel = http->pages = http->book = -1;
+	http->pidfd = http->channel = http->pages = http->named = -1;
 	if (open_listeners(options, http, err) < 0 ||
 	    (http->n_listeners && find_user(options->user, &http->uid, &http->gid, err) < 0)) {
 		wss_http_free(http);
@@ -184,13 +183,13 @@ static _Noreturn void child_exec(const struct wss_http *http, int channel, char 
 			fds[n++] = fcntl(http->listeners[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	for (int i = 0; i < n; i++)
 		if ((keep[i] = dup2(fds[i], WSS_HTTP_CHANNEL + i)) < 0)
-			_exit(127);
+			_exit(NOT_STARTED);
 	keep[n] = STDERR_FILENO;
 	wss_child_close_all_but(keep, (size_t)n + 1);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve("/proc/self/exe", words, no_environment);
-	_exit(127);
+	_exit(NOT_STARTED);
 }
 
 /* Returns a pidfd of the process, which stays its own whatever becomes of SIGCHLD; -1 with errno. */
@@ -198,8 +197,7 @@ static int child_fork(const struct wss_http *http, int channel)
 {
 	char uid[WSS_NUMBER_TEXT_MAX], gid[WSS_NUMBER_TEXT_MAX], n[WSS_NUMBER_TEXT_MAX];
 	char name[] = WSS_HTTP_CHILD;
-	char *words[] = {name, wss_number_format(http->uid, uid),
-			 wss_number_format(http->gid, gid),
+	char *words[] = {name, wss_number_format(http->uid, uid), wss_number_format(http->gid, gid),
 			 wss_number_format(listeners_count(http), n), NULL};
 	pid_t pid = fork();
 
@@ -211,8 +209,8 @@ static int child_fork(const struct wss_http *http, int channel)
 
 static void child_send_pages(struct wss_http *http)
 {
-	const int fds[2] = {http->pages, http->book};
-	size_t size = (http->book < 0 ? 1 : 2) * sizeof(int);
+	const int fds[2] = {http->pages, http->named};
+	size_t size = (http->named < 0 ? 1 : 2) * sizeof(int);
 	char byte = 'p', control[CMSG_SPACE(sizeof(fds))] = "";
 	struct iovec iov = {&byte, 1};
 	struct msghdr msg = {
@@ -234,7 +232,8 @@ static void child_send_pages(struct wss_http *http)
 /* Keeps errno as the reason. */
 static void child_start_failed(struct wss_http *http)
 {
-	snprintf(http->why_not, sizeof(http->why_not), "its process cannot be started: %s", strerror(errno));
+	snprintf(http->why_not, sizeof(http->why_not), "its process cannot be started: %s",
+		 strerror(errno));
 	wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
 }
 
@@ -270,19 +269,26 @@ static void child_start(struct wss_http *http)
 
 /* --- how it goes on --- */
 
-/* Notes that pages were taken. The pidfd notices the end of the process. */
+/*
+ * Notes that pages were taken. A process that says anything else, or has closed its channel, does not serve, whatever
+ * else it does: it has been taken over, or is ending.
+ */
 static void child_hear(struct wss_http *http)
 {
 	char byte;
+	ssize_t n;
 
-	for (int i = 0; i < ANSWERS_MAX && recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1; i++) {
+	while ((n = recv(http->channel, &byte, 1, MSG_DONTWAIT)) == 1 && http->taking) {
 		http->taking = false;
 		http->serves = true;
 		http->why_not[0] = '\0';
 	}
+	if (n == 1)
+		wss_warn("the HTTP process answered without having got pages: starting it again");
+	if (n >= 0)
+		wss_rights_kill(http->pidfd, SIGKILL);
 	if (http->taking && wss_clock_now_ns() - http->sent_ns > TAKE_NS) {
-		wss_warn("the HTTP process has not taken its pages for 30 s: starting it "
-			 "again");
+		wss_warn("the HTTP process has not taken its pages for 30 s: starting it again");
 		wss_rights_kill(http->pidfd, SIGKILL);
 		http->taking = false;
 	}
@@ -305,20 +311,23 @@ static void child_reap(struct wss_http *http, siginfo_t *ret_how)
 static void child_died(struct wss_http *http)
 {
 	uint64_t now_ns = wss_clock_now_ns();
-	char text[32] = "";
+	char text[112] = "";
 	siginfo_t how;
 
 	if (now_ns - http->started_ns >= LIVED_NS)
 		http->pause_ns = 0;
 	else
-		http->pause_ns = wss_u64_min(wss_u64_max(2 * http->pause_ns, PAUSE_MIN_NS),
-					     PAUSE_MAX_NS);
+		http->pause_ns =
+			wss_u64_min(wss_u64_max(2 * http->pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS);
 	http->start_ns = now_ns + http->pause_ns;
 	http->taking = http->serves = false;
 	child_reap(http, &how);
-	if (how.si_code)
-		snprintf(text, sizeof(text), " (%s %d)", how.si_code == CLD_EXITED ? "exit status" : "signal",
-			 how.si_status);
+	if (how.si_code == CLD_EXITED && how.si_status == NOT_STARTED)
+		snprintf(text, sizeof(text),
+			 " at once (is the limit of open files, LimitNOFILE, too low?)");
+	else if (how.si_code)
+		snprintf(text, sizeof(text), " (%s %d)",
+			 how.si_code == CLD_EXITED ? "exit status" : "signal", how.si_status);
 	snprintf(http->why_not, sizeof(http->why_not), "its process ended%s", text);
 	wss_warn("the HTTP process ended%s: starting it again", text);
 }
@@ -330,8 +339,8 @@ void wss_http_tend(struct wss_http *http)
 
 		child_hear(http);
 		/* The next process gets those that listen again. */
-		if (listeners_count(http) < http->n_listeners && wss_clock_now_ns() >= http->mend_ns &&
-		    listeners_mend(http, false))
+		if (listeners_count(http) < http->n_listeners &&
+		    wss_clock_now_ns() >= http->mend_ns && listeners_mend(http, false))
 			wss_rights_kill(http->pidfd, SIGKILL);
 		if (poll(&pfd, 1, 0) > 0)
 			child_died(http);
@@ -354,11 +363,11 @@ void wss_http_publish(struct wss_http *http, int fd)
 		child_send_pages(http);
 }
 
-void wss_http_set_book(struct wss_http *http, int fd)
+void wss_http_set_named(struct wss_http *http, int fd)
 {
-	if (http->book >= 0)
-		close(http->book);
-	http->book = fd;
+	if (http->named >= 0)
+		close(http->named);
+	http->named = fd;
 }
 
 uint64_t wss_http_starts(const struct wss_http *http)
@@ -388,8 +397,8 @@ void wss_http_free(struct wss_http *http)
 	}
 	if (http->pages >= 0)
 		close(http->pages);
-	if (http->book >= 0)
-		close(http->book);
+	if (http->named >= 0)
+		close(http->named);
 	for (size_t i = 0; i < http->n_listeners; i++)
 		wss_http_listener_close(&http->listeners[i]);
 	free(http);

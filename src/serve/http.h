@@ -4,8 +4,7 @@
  * (http-child.h). The service hands it pages, never waits for it, and starts it again when it
  * dies.
  */
-#ifndef WSS_SERVE_HTTP_H
-#define WSS_SERVE_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,10 +53,10 @@ bool wss_http_ready(const struct wss_http *http);
 void wss_http_publish(struct wss_http *http, int fd);
 
 /*
- * Sets the book (serve/http-book.h) that goes with the pages from the next wss_http_publish() on. Takes
+ * Sets the named pages (serve/http-named.h) that go with the pages from the next wss_http_publish() on. Takes
  * ownership of the descriptor.
  */
-void wss_http_set_book(struct wss_http *http, int fd);
+void wss_http_set_named(struct wss_http *http, int fd);
 
 /* Returns how often the process was started, and whether it runs and has taken pages. */
 uint64_t wss_http_starts(const struct wss_http *http);
@@ -68,5 +67,3 @@ const char *wss_http_why_not(const struct wss_http *http);
 
 /* Ends the process, and stops listening. Takes NULL. */
 void wss_http_free(struct wss_http *http);
-
-#endif

@@ -45,8 +45,8 @@ static int notify_connect(struct wss_notify *notify, const char *path)
 	notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	return notify->fd < 0 ? -1
 			      : connect(notify->fd, (const struct sockaddr *)&address,
-					(socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-						    len + (path[0] == '/')));
+					(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+						    (path[0] == '/')));
 }
 
 /* The period that is meant for this process; 0: none. */
@@ -69,8 +69,7 @@ void wss_notify_open(struct wss_notify *notify)
 
 	*notify = (struct wss_notify)WSS_NOTIFY_INIT;
 	if (path && notify_connect(notify, path) < 0) {
-		wss_warn("cannot notify the service manager at '%s': %s", path,
-			 strerror(errno));
+		wss_warn("cannot notify the service manager at '%s': %s", path, strerror(errno));
 		wss_notify_close(notify);
 	}
 	notify->watchdog_ns = watchdog_period_ns();
@@ -93,8 +92,7 @@ void wss_notify_reloading(struct wss_notify *notify)
 	/* The manager compares it with its own CLOCK_MONOTONIC. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		 (uint64_t)((uint64_t)now.tv_sec * 1000000 +
-			    (uint64_t)now.tv_nsec / NS_PER_US));
+		 (uint64_t)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / NS_PER_US));
 	notify_send(notify, text);
 }
 

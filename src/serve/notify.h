@@ -4,8 +4,7 @@
  * "NAME=VALUE" lines for each message. libsystemd does the same, but comes with several other
  * libraries, and is missing where there is no systemd.
  */
-#ifndef WSS_SERVE_NOTIFY_H
-#define WSS_SERVE_NOTIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,13 +13,13 @@ struct wss_notify {
 	int fd;		      /* -1: nobody wants to know */
 	uint64_t watchdog_ns; /* a sign of life is wanted within this; 0: none is */
 	uint64_t alive_ns;    /* when the last was given, wss_clock_now_ns() */
-	bool ready;	      /* the manager knows that the service has begun, or has read its files again */
-	char status[256];     /* as it was told */
+	bool ready; /* the manager knows that the service has begun, or has read its files again */
+	char status[256]; /* as it was told */
 };
 
-#define WSS_NOTIFY_INIT                                                                       \
-	{                                                                                     \
-		.fd = -1                                                                      \
+#define WSS_NOTIFY_INIT  \
+	{                \
+		.fd = -1 \
 	}
 
 /*
@@ -51,5 +50,3 @@ void wss_notify_status(struct wss_notify *notify, const char *status);
 void wss_notify_alive(struct wss_notify *notify);
 
 void wss_notify_close(struct wss_notify *notify);
-
-#endif

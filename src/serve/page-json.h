@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Members of the JSON pages, in the form of out/json.h. */
-#ifndef WSS_SERVE_PAGE_JSON_H
-#define WSS_SERVE_PAGE_JSON_H
+/* Members of the JSON pages, in the form of show/json.h. */
+#pragma once
 
 #include "base/clock.h"
-#include "out/json.h"
+#include "show/json.h"
 
 /* NULL and "" are left out. */
 static inline void page_put_text(struct wss_json *json, const char *key, const char *text)
@@ -37,7 +36,7 @@ static inline void page_put_bool(struct wss_json *json, const char *key, bool ye
 /* 0 to 1 and above. */
 static inline void page_put_share(struct wss_json *json, const char *key, double share)
 {
-	const struct wss_value value = { .kind = WSS_KIND_SHARE, .real = share };
+	const struct wss_value value = {.kind = WSS_KIND_SHARE, .real = share};
 
 	wss_json_value(json, key, &value);
 }
@@ -64,5 +63,3 @@ static inline void page_end(struct wss_json *json)
 	wss_json_object_end(json);
 	fputc('\n', json->stream);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/past-page.h"
 
-#include "base/units.h"
 #include "serve/page-json.h"
 
 #define HISTORY_SCHEMA "virt-wss/history-of-guest/1"
@@ -42,18 +41,18 @@ static const struct {
 	const char *key;
 	size_t offset; /* in struct wss_trend_slot */
 } figures[] = {
-	{ "wss_bytes", offsetof(struct wss_trend_slot, wss) },
-	{ "low_bytes", offsetof(struct wss_trend_slot, low) },
-	{ "high_bytes", offsetof(struct wss_trend_slot, high) },
-	{ "balloon_bytes", offsetof(struct wss_trend_slot, balloon) },
-	{ "rss_bytes", offsetof(struct wss_trend_slot, rss) },
-	{ "maximum_bytes", offsetof(struct wss_trend_slot, maximum) },
+	{"wss_bytes", offsetof(struct wss_trend_slot, wss)},
+	{"low_bytes", offsetof(struct wss_trend_slot, low)},
+	{"high_bytes", offsetof(struct wss_trend_slot, high)},
+	{"balloon_bytes", offsetof(struct wss_trend_slot, balloon)},
+	{"rss_bytes", offsetof(struct wss_trend_slot, rss)},
+	{"maximum_bytes", offsetof(struct wss_trend_slot, maximum)},
 };
 
 static struct wss_amount slot_figure(const struct wss_trend_slot *slot, size_t offset)
 {
 	if (!slot)
-		return (struct wss_amount){ 0 };
+		return (struct wss_amount){0};
 	return wss_trend_bytes(*(const wss_trend_figure *)((const char *)slot + offset));
 }
 
@@ -65,7 +64,8 @@ static void write_figure(struct wss_json *parent, const char *key, size_t offset
 	time_t start;
 
 	for (size_t i = first; i < WSS_TREND_SLOTS; i++)
-		put_amount_or_null(&list, slot_figure(wss_trend_slot(trend, now, i, &start), offset));
+		put_amount_or_null(&list,
+				   slot_figure(wss_trend_slot(trend, now, i, &start), offset));
 	wss_json_list_end(&list);
 }
 
@@ -139,6 +139,9 @@ void wss_past_page_write(FILE *stream, const struct wss_past *past, time_t now)
 
 	page_put_text(&json, "uuid", past->uuid);
 	write_recent(&json, &past->trend, now);
+	if (wss_trend_degraded(&past->trend, now))
+		page_put_number(&json, "degraded_windows", wss_trend_degraded(&past->trend, now),
+				WSS_KIND_COUNT);
 	write_days(&json, past);
 	page_end(&json);
 }
@@ -161,66 +164,108 @@ static struct wss_amount slots_largest(const struct wss_trend *trend, time_t now
 	return wss_trend_bytes(largest);
 }
 
-static void write_trend(struct wss_json *parent, const struct wss_past *past, time_t now)
+/* NULL: there is none. */
+static const struct wss_trend_slot *newest_slot(const struct wss_trend *trend, time_t now)
 {
 	const struct wss_trend_slot *newest = NULL;
-	struct wss_json list;
 	time_t start;
 
 	for (size_t i = WSS_TREND_SLOTS; i-- && !newest;)
-		newest = wss_trend_slot(&past->trend, now, i, &start);
+		newest = wss_trend_slot(trend, now, i, &start);
+	return newest;
+}
+
+static void write_trend(struct wss_json *parent, const struct wss_past *past, time_t now)
+{
+	const struct wss_trend_slot *newest = newest_slot(&past->trend, now);
+	struct wss_json list;
+
 	if (!newest)
 		return;
 	list = wss_json_list(parent->stream, parent, past->uuid);
 	for (size_t i = 0; i < SHORT_N; i++)
-		put_amount_or_null(&list, slots_largest(&past->trend, now, i * SHORT_SLOTS,
-							newest->series));
+		put_amount_or_null(
+			&list, slots_largest(&past->trend, now, i * SHORT_SLOTS, newest->series));
 	wss_json_list_end(&list);
+}
+
+/* Whether some of a short trend's values are bounds. */
+static void write_trend_bound(struct wss_json *parent, const struct wss_past *past, time_t now)
+{
+	const struct wss_trend_slot *newest = newest_slot(&past->trend, now);
+	enum wss_bound bound = WSS_BOUND_EXACT;
+	time_t start;
+
+	if (!newest)
+		return;
+	for (size_t i = 0; i < WSS_TREND_SLOTS && bound == WSS_BOUND_EXACT; i++) {
+		const struct wss_trend_slot *slot = wss_trend_slot(&past->trend, now, i, &start);
+
+		if (slot && slot->series == newest->series)
+			bound = wss_bound_of(wss_trend_bytes(slot->wss).value,
+					     wss_trend_bytes(slot->low),
+					     wss_trend_bytes(slot->high));
+	}
+	page_put_text(parent, past->uuid, wss_bound_name(bound));
+}
+
+static void write_of_guests(struct wss_json *parent, const char *key, const struct wss_watch *watch,
+			    const struct wss_pasts *pasts, time_t now,
+			    void (*write)(struct wss_json *parent, const struct wss_past *past,
+					  time_t now))
+{
+	struct wss_json guests = wss_json_object(parent->stream, parent, key);
+
+	for (size_t i = 0; i < wss_watch_count(watch); i++) {
+		const struct wss_past *past =
+			wss_pasts_find(pasts, wss_watch_guest(watch, i)->uuid);
+
+		if (past)
+			write(&guests, past, now);
+	}
+	wss_json_object_end(&guests);
 }
 
 void wss_trends_page_write(FILE *stream, const struct wss_watch *watch,
 			   const struct wss_pasts *pasts, time_t now)
 {
-	struct wss_json json = page_begin(stream, TRENDS_SCHEMA), guests;
+	struct wss_json json = page_begin(stream, TRENDS_SCHEMA);
 	time_t last = now / WSS_TREND_SLOT_S * WSS_TREND_SLOT_S;
 
 	page_put_number(&json, "start_seconds",
-			(uint64_t)(last - (WSS_TREND_SLOTS - 1) * WSS_TREND_SLOT_S), WSS_KIND_COUNT);
+			(uint64_t)(last - (WSS_TREND_SLOTS - 1) * WSS_TREND_SLOT_S),
+			WSS_KIND_COUNT);
 	page_put_number(&json, "step_seconds", SHORT_SLOTS * WSS_TREND_SLOT_S, WSS_KIND_COUNT);
-	guests = wss_json_object(stream, &json, "wss_bytes");
-	for (size_t i = 0; i < wss_watch_count(watch); i++) {
-		const struct wss_past *past = wss_pasts_find(pasts, wss_watch_guest(watch, i)->uuid);
-
-		if (past)
-			write_trend(&guests, past, now);
-	}
-	wss_json_object_end(&guests);
+	write_of_guests(&json, "wss_bytes", watch, pasts, now, write_trend);
+	write_of_guests(&json, "bounds", watch, pasts, now, write_trend_bound);
 	page_end(&json);
 }
 
-static void write_book(struct wss_http_book_draft *draft, const struct wss_watch *watch,
-		       const struct wss_pasts *pasts, time_t now)
+static void write_named(struct wss_http_named_draft *draft, const struct wss_watch *watch,
+			const struct wss_pasts *pasts, time_t now)
 {
 	wss_trends_page_write(draft->stream, watch, pasts, now);
-	wss_http_book_page(draft, WSS_HTTP_TRENDS);
+	wss_http_named_page(draft, WSS_HTTP_TRENDS);
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {
-		const struct wss_past *past = wss_pasts_find(pasts, wss_watch_guest(watch, i)->uuid);
+		const struct wss_past *past =
+			wss_pasts_find(pasts, wss_watch_guest(watch, i)->uuid);
 
 		if (!past)
 			continue;
 		wss_past_page_write(draft->stream, past, now);
-		wss_http_book_page(draft, past->uuid);
+		wss_http_named_page(draft, past->uuid);
 	}
 }
 
-int wss_past_book(const struct wss_watch *watch, struct wss_pasts *pasts, int *ret_fd, struct wss_error *err)
+int wss_past_named(const struct wss_watch *watch, struct wss_pasts *pasts, int *ret_fd,
+		   struct wss_error *err)
 {
-	wss_auto_http_book_draft struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
+	wss_auto_http_named_draft struct wss_http_named_draft draft = WSS_HTTP_NAMED_DRAFT_INIT;
 
-	if (wss_http_book_begin(&draft, wss_watch_count(watch) + 1, err) < 0)
+	if (wss_http_named_begin(&draft, wss_watch_count(watch) + 1, err) < 0)
 		return -1;
 	wss_pasts_lock(pasts);
-	write_book(&draft, watch, pasts, wss_clock_wall_seconds());
+	write_named(&draft, watch, pasts, wss_clock_wall_seconds());
 	wss_pasts_unlock(pasts);
-	return wss_http_book_end(&draft, ret_fd, err);
+	return wss_http_named_end(&draft, ret_fd, err);
 }

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 
 struct wss_pasts {
 	struct wss_history *history;
-	struct wss_past read; /* what is being read; the reader's */
-	pthread_mutex_t lock; /* of what follows; never held while a disk is waited for */
+	struct wss_past read;	/* what is being read; the reader's */
+	pthread_mutex_t lock;	/* of what follows; never held while a disk is waited for */
 	struct wss_past **list; /* sorted by UUID */
 	size_t n, room;
 };
@@ -148,7 +147,8 @@ static uint8_t days_series(struct wss_past *past, const struct wss_history_span 
 {
 	struct wss_trend_series series = {
 		.observes = span->observes,
-		.granularity_bytes = span->granularity_bytes.known ? span->granularity_bytes.value : 0,
+		.granularity_bytes =
+			span->granularity_bytes.known ? span->granularity_bytes.value : 0,
 		.window_ns = span->requested_window_ns,
 	};
 	size_t i = 0;
@@ -230,15 +230,15 @@ int wss_pasts_read(struct wss_pasts *pasts, const char *uuid, struct wss_error *
 
 	if (has_stored < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	*read = (struct wss_past){ .n_days = 0 };
+	*read = (struct wss_past){.n_days = 0};
 	memcpy(read->uuid, uuid, strnlen(uuid, sizeof(read->uuid) - 1));
 	if (!has_stored &&
 	    wss_history_samples(pasts->history, uuid, now - WSS_TREND_SLOTS * WSS_TREND_SLOT_S, now,
 				on_stored_sample, pasts, err) < 0)
 		return -1;
 	if (wss_history_spans(pasts->history, uuid, WSS_HISTORY_DAY,
-			      now - (time_t)WSS_PAST_DAYS * WSS_HISTORY_DAY, now, on_stored_day, read,
-			      err) < 0)
+			      now - (time_t)WSS_PAST_DAYS * WSS_HISTORY_DAY, now, on_stored_day,
+			      read, err) < 0)
 		return -1;
 	past_take(pasts);
 	return 0;

@@ -2,20 +2,19 @@
 /*
  * What the service keeps of each guest's past, for the pages: the trend of the last 24 hours, and the daily
  * sums of 90 days. New samples join the trend as they come, which costs next to nothing. Everything else comes
- * from the history, whose queries take milliseconds: service/advisor.h paces the reading. A guest takes about
+ * from the history, whose queries take milliseconds: serve/advisor.h paces the reading. A guest takes about
  * 16 KiB.
  */
-#ifndef WSS_SERVE_PAST_H
-#define WSS_SERVE_PAST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
+#include "history/history.h"
 #include "host/domxml.h"
-#include "store/history.h"
-#include "wss/trend.h"
+#include "sizing/trend.h"
 
 #define WSS_PAST_DAYS 90
 
@@ -31,7 +30,7 @@ struct wss_past {
 	char uuid[WSS_UUID_TEXT_MAX];
 	struct wss_trend trend;
 	size_t n_days, n_series;
-	struct wss_past_day days[WSS_PAST_DAYS]; /* sorted by time */
+	struct wss_past_day days[WSS_PAST_DAYS];	      /* sorted by time */
 	struct wss_trend_series series[WSS_TREND_SERIES_MAX]; /* of the days */
 	bool has_stored; /* the trend has the samples of the history */
 };
@@ -63,5 +62,3 @@ void wss_pasts_unlock(struct wss_pasts *pasts);
 
 /* NULL: nothing is known of that guest's past. The pasts must be locked: it is valid until they are not. */
 const struct wss_past *wss_pasts_find(const struct wss_pasts *pasts, const char *uuid);
-
-#endif

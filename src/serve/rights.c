@@ -14,11 +14,9 @@
 #include "base/privilege.h"
 
 #define BIT(cap) (1ULL << (cap))
-#define MEASURING                                                                             \
-	(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_BPF) | BIT(CAP_PERFMON))
-#define HTTP                                                                                  \
-	(BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_SYS_CHROOT) |         \
-	 BIT(CAP_KILL))
+#define MEASURING (BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_BPF) | BIT(CAP_PERFMON))
+#define HTTP \
+	(BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_SYS_CHROOT) | BIT(CAP_KILL))
 
 /*
  * A driver that runs in this process needs the rights of a libvirtd, and so does a daemon of
@@ -57,10 +55,14 @@ int wss_rights_limit(const char *uri, bool http, struct wss_error *err)
 		if (keep & BIT(cap))
 			capng_update(CAPNG_ADD, CAPNG_BOUNDING_SET, cap);
 		if (keep & permitted & BIT(cap))
-			capng_update(CAPNG_ADD, CAPNG_PERMITTED | (MEASURING & BIT(cap) ? CAPNG_EFFECTIVE : 0), cap);
+			capng_update(CAPNG_ADD,
+				     CAPNG_PERMITTED | (MEASURING & BIT(cap) ? CAPNG_EFFECTIVE : 0),
+				     cap);
 	}
 	r = capng_apply(which);
-	return r < 0 ? wss_error_set(err, WSS_ERR_FAILED, "cannot give up capabilities (libcap-ng: %d)", r) : 0;
+	return r < 0 ? wss_error_set(err, WSS_ERR_FAILED,
+				     "cannot give up capabilities (libcap-ng: %d)", r)
+		     : 0;
 }
 
 void wss_rights_kill(int pidfd, int signal)
@@ -68,7 +70,8 @@ void wss_rights_kill(int pidfd, int signal)
 	bool raise;
 
 	capng_get_caps_process();
-	raise = !capng_have_capability(CAPNG_EFFECTIVE, CAP_KILL) && capng_have_capability(CAPNG_PERMITTED, CAP_KILL);
+	raise = !capng_have_capability(CAPNG_EFFECTIVE, CAP_KILL) &&
+		capng_have_capability(CAPNG_PERMITTED, CAP_KILL);
 	if (raise) {
 		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_KILL);
 		capng_apply(CAPNG_SELECT_CAPS);

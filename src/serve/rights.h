@@ -15,8 +15,7 @@
  * All others are gone, from the bounding set too, and no program that is run can bring them
  * back.
  */
-#ifndef WSS_SERVE_RIGHTS_H
-#define WSS_SERVE_RIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ int wss_rights_limit(const char *uri, bool http, struct wss_error *err);
 
 /* Sends a signal to a process, also another user's, for which CAP_KILL is effective meanwhile. */
 void wss_rights_kill(int pidfd, int signal);
-
-#endif

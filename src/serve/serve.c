@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/serve.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/background.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/newfile.h"
 #include "base/number.h"
 #include "base/stop.h"
+#include "cold/ages.h"
+#include "measure/policy-file.h"
 #include "serve/archive.h"
 #include "serve/guest-metrics.h"
 #include "serve/guests-page.h"
+#include "serve/hold-file.h"
 #include "serve/host-page.h"
 #include "serve/http-pages.h"
+#include "serve/resource-limits.h"
 #include "serve/notify.h"
 #include "serve/past-page.h"
 #include "serve/past.h"
 #include "serve/rights.h"
 #include "serve/textfile.h"
 #include "serve/trouble.h"
-#include "service/ages.h"
+#include "sizing/publish-profile.h"
 
-/* How often the hold file is looked for, and the service manager told the state. */
-#define HOLD_NS WSS_NS_PER_S
+/* How often the service manager is told the state. */
 #define STATUS_NS WSS_NS_PER_S
 /*
- * The pages for HTTP, the book and the file of metrics are rendered so seldom that each takes at most one part in so
+ * The pages for HTTP, the named pages and the file of metrics are rendered so seldom that each takes at most one part in so
  * many of a processor, unless it would get too old.
  */
 #define RENDER_PERIODS 8000
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
-/* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
-#define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
+/* Likewise the named pages, of which nothing gets too old for as long as a slot of a trend. */
+#define NAMED_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
 /* Until the pages show that libvirt has gone, or is back. */
 #define NEWS_NS (500 * WSS_NS_PER_MS)
 
@@ -55,15 +57,18 @@ struct serve {
 	struct wss_notify notify;
 	struct wss_service_facts facts;
 	bool held; /* by the hold file */
+	struct wss_hold_file *hold_file;
 	struct wss_trouble writing, rendering, reading;
-	bool listed; /* the pages have guests, or say that there are none */
+	bool listed;			 /* the pages have guests, or say that there are none */
+	struct wss_background *policies; /* looks once for policies of no guest; NULL: not yet */
 	/* When they are due, wss_clock_now_ns(). */
-	uint64_t metrics_ns, pages_ns, book_ns, hold_ns, status_ns;
+	uint64_t metrics_ns, pages_ns, named_ns, status_ns;
 };
 
 /* --- what the watch tells --- */
 
-static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample, void *opaque)
+static void serve_on_sample(const struct wss_watched *guest, const struct wss_sample *sample,
+			    void *opaque)
 {
 	struct serve *serve = opaque;
 
@@ -75,7 +80,7 @@ static void on_sample(const struct wss_watched *guest, const struct wss_sample *
 	wss_archive_add(serve->archive, sample);
 }
 
-static void on_gone(const struct wss_watched *guest, void *opaque)
+static void serve_on_gone(const struct wss_watched *guest, void *opaque)
 {
 	struct serve *serve = opaque;
 
@@ -92,20 +97,21 @@ static void serve_hurry(struct serve *serve)
 	serve->metrics_ns = wss_u64_min(serve->metrics_ns, soon_ns);
 }
 
-static void on_connection(const struct wss_error *error, void *opaque)
+static void serve_on_connection(const struct wss_error *error, void *opaque)
 {
 	struct serve *serve = opaque;
 
 	serve->facts.connected = !error;
 	serve_hurry(serve);
 	if (error)
-		wss_log(WSS_LOG_ERROR, "%s", error->text);
+		wss_log(WSS_LOG_ERROR, "%s (trying again until it works)", error->text);
 	else
 		wss_log(WSS_LOG_INFO, "libvirt answers again");
 }
 
 /* Percentiles are those of the advice, so that nothing waits for the history. */
-static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile, void *opaque)
+static bool serve_on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile,
+			     void *opaque)
 {
 	const struct serve *serve = opaque;
 	const struct wss_sample *sample = &guest->sample;
@@ -116,25 +122,26 @@ static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_
 		return false;
 	wss_profile_from_sample(sample, PACKAGE_VERSION, ret_profile);
 	if (guest->coarse != WSS_COARSE_NOT)
-		snprintf(ret_profile->coarse_why, sizeof(ret_profile->coarse_why), "%s", guest->coarse_why.text);
+		snprintf(ret_profile->coarse_why, sizeof(ret_profile->coarse_why), "%s",
+			 guest->coarse_why.text);
 	if (!advised || !sample->method || strcmp(advised->method, sample->method) != 0 ||
 	    advised->granularity_bytes != sample->granularity_bytes.value ||
 	    advised->window_ns != sample->requested_window_ns)
 		return true;
-	sizing = (struct wss_sizing){ .confidence = advised->confidence,
-				      .p50_bytes = advised->p50_bytes,
-				      .p95_bytes = advised->p95_bytes,
-				      .p99_bytes = advised->p99_bytes,
-				      .peak_bytes = advised->peak_bytes };
+	sizing = (struct wss_sizing){.confidence = advised->confidence,
+				     .p50_bytes = advised->p50_bytes,
+				     .p95_bytes = advised->p95_bytes,
+				     .p99_bytes = advised->p99_bytes,
+				     .peak_bytes = advised->peak_bytes};
 	wss_profile_add_sizing(ret_profile, advised->windows, advised->first, &sizing);
 	return true;
 }
 
 static const struct wss_watch_events watch_events = {
-	.sample = on_sample,
-	.gone = on_gone,
-	.connection = on_connection,
-	.profile = on_profile,
+	.sample = serve_on_sample,
+	.gone = serve_on_gone,
+	.connection = serve_on_connection,
+	.profile = serve_on_profile,
 };
 
 /* --- what is due now and then --- */
@@ -146,17 +153,19 @@ struct rendering {
 
 static struct rendering rendering_begin(void)
 {
-	return (struct rendering){ wss_clock_now_ns(), wss_clock_thread_ns() };
+	return (struct rendering){wss_clock_now_ns(), wss_clock_thread_ns()};
 }
 
 /* Returns when what has just been rendered is to be rendered again, within its share of a processor. */
-static uint64_t rendering_next_ns(const struct rendering *rendering, const struct serve *serve, uint64_t max_ns)
+static uint64_t rendering_next_ns(const struct rendering *rendering, const struct serve *serve,
+				  uint64_t max_ns)
 {
 	uint64_t cpu_ns = wss_clock_thread_ns() - rendering->cpu_ns;
 	uint64_t pause_ns = serve->options->refresh_ns;
 
 	if (!pause_ns)
-		pause_ns = wss_u64_min(wss_u64_max(cpu_ns * RENDER_PERIODS, WSS_SERVE_METRICS_NS), max_ns);
+		pause_ns = wss_u64_min(wss_u64_max(cpu_ns * RENDER_PERIODS, WSS_SERVE_METRICS_NS),
+				       max_ns);
 	return rendering->began_ns + pause_ns;
 }
 
@@ -177,6 +186,80 @@ static void tend_list(struct serve *serve)
 		return;
 	serve->listed = true;
 	serve->pages_ns = serve->metrics_ns = 0;
+}
+
+static void warn_unused(const char *text, void *opaque)
+{
+	(void)opaque;
+	wss_warn("%s", text);
+}
+
+/* Names and UUIDs of guests, which the background owns once it looks. */
+struct policies {
+	size_t n;
+	char *guests[]; /* NULL at the end */
+};
+
+static void policies_free(struct policies *policies)
+{
+	for (size_t i = 0; policies && i < policies->n; i++)
+		free(policies->guests[i]);
+	free(policies);
+}
+
+static struct policies *policies_new(const struct wss_watch *watch)
+{
+	size_t n = wss_watch_count(watch);
+	struct policies *policies =
+		calloc(1, sizeof(*policies) + (2 * n + 1) * sizeof(policies->guests[0]));
+
+	for (size_t i = 0; policies && i < n; i++) {
+		const struct wss_watched *guest = wss_watch_guest(watch, i);
+
+		for (int j = 0; j < 2; j++) {
+			policies->guests[policies->n] = strdup(j ? guest->uuid : guest->name);
+			policies->n += policies->guests[policies->n] != NULL;
+		}
+	}
+	return policies;
+}
+
+static void policies_look(void *opaque)
+{
+	struct policies *policies = opaque;
+
+	wss_policy_file_unused(true, (const char *const *)policies->guests, warn_unused, NULL);
+	policies_free(policies);
+}
+
+/* Whether the policy of each guest has been looked for, and there is one. */
+static bool policies_are_known(const struct wss_watch *watch)
+{
+	size_t n = wss_watch_count(watch);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct wss_watched *guest = wss_watch_guest(watch, i);
+
+		if (!guest->measured && !guest->why.code && guest->state != WSS_WATCHED_LEFT_OUT &&
+		    guest->state != WSS_WATCHED_PAUSED)
+			return false;
+	}
+	return n > 0;
+}
+
+/* Names once what policy files have for no guest of those that the first list has, or for libvirt's. */
+static void tend_policies(struct serve *serve)
+{
+	struct wss_error ignored = WSS_ERROR_INIT;
+	struct policies *policies;
+
+	if (serve->policies || !serve->listed || !policies_are_known(serve->watch))
+		return;
+	policies = policies_new(serve->watch);
+	serve->policies = policies ? wss_background_new() : NULL;
+	if (!serve->policies ||
+	    wss_background_start(serve->policies, policies_look, policies, &ignored) < 0)
+		policies_free(policies);
 }
 
 static void tend_metrics(struct serve *serve)
@@ -216,18 +299,18 @@ static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error
 	return wss_http_draft_end(&draft, ret_fd, err);
 }
 
-/* Renders the book where it is due. */
-static int tend_book(struct serve *serve, struct wss_error *err)
+/* Renders the named pages where it is due. */
+static int tend_named(struct serve *serve, struct wss_error *err)
 {
 	struct rendering rendering = rendering_begin();
 	int fd;
 
-	if (rendering.began_ns < serve->book_ns)
+	if (rendering.began_ns < serve->named_ns)
 		return 0;
-	if (wss_past_book(serve->watch, serve->pasts, &fd, err) < 0)
+	if (wss_past_named(serve->watch, serve->pasts, &fd, err) < 0)
 		return -1;
-	wss_http_set_book(serve->http, fd);
-	serve->book_ns = rendering_next_ns(&rendering, serve, BOOK_MAX_NS);
+	wss_http_set_named(serve->http, fd);
+	serve->named_ns = rendering_next_ns(&rendering, serve, NAMED_MAX_NS);
 	return 0;
 }
 
@@ -245,7 +328,7 @@ static void tend_http(struct serve *serve)
 	serve->facts.http_starts = wss_http_starts(serve->http);
 	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
 		return;
-	r = tend_book(serve, &error);
+	r = tend_named(serve, &error);
 	rendering = rendering_begin();
 	if (r == 0)
 		r = render_pages(serve, &fd, &error);
@@ -253,15 +336,6 @@ static void tend_http(struct serve *serve)
 		wss_http_publish(serve->http, fd);
 	wss_trouble_note(&serve->rendering, error.code ? &error : NULL);
 	serve->pages_ns = rendering_next_ns(&rendering, serve, PAGES_MAX_NS);
-}
-
-static void tend_archive(struct serve *serve)
-{
-	struct wss_archive_counts counts;
-
-	wss_archive_tend(serve->archive, serve->watch);
-	counts = wss_archive_count(serve->archive);
-	serve->facts.samples = counts;
 }
 
 static void tend_advisor(struct serve *serve)
@@ -274,32 +348,20 @@ static void tend_advisor(struct serve *serve)
 		wss_trouble_note(&serve->reading, r < 0 ? &error : NULL);
 }
 
-/*
- * A link that leads nowhere is a file, too, and one that cannot be looked for may be there: who made it wants all
- * windows to stop.
- */
-static bool hold_file_exists(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
+/* --- the hold file --- */
 
 static void tend_hold(struct serve *serve)
 {
 	const char *path = serve->options->hold_file;
-	bool hold;
 	char reason[WSS_WATCH_REASON_MAX];
+	bool exists;
 
-	if (!path || !wss_clock_is_due(&serve->hold_ns, HOLD_NS))
+	if (!path || !wss_hold_file_look(serve->hold_file, path, &exists) || exists == serve->held)
 		return;
-	hold = hold_file_exists(path);
-	if (hold == serve->held)
-		return;
-	serve->held = hold;
+	serve->held = exists;
 	snprintf(reason, sizeof(reason), "%s exists", path);
-	wss_watch_hold(serve->watch, hold ? reason : NULL);
-	if (hold)
+	wss_watch_hold(serve->watch, serve->held ? reason : NULL);
+	if (serve->held)
 		wss_log(WSS_LOG_INFO, "paused by hold file %s", path);
 	else
 		wss_log(WSS_LOG_INFO, "hold file %s is gone: measuring again", path);
@@ -311,7 +373,8 @@ static void serve_change(struct serve *serve, const struct wss_serve_options *op
 	serve->facts.options = &options->watch;
 	serve->facts.level = options->metrics;
 	serve->writing.what = options->textfile;
-	serve->metrics_ns = serve->hold_ns = 0;
+	serve->metrics_ns = 0;
+	wss_hold_file_hurry(serve->hold_file);
 	wss_archive_set_limits(serve->archive, &options->limits);
 	wss_watch_change(serve->watch, &options->watch);
 }
@@ -350,8 +413,9 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 	}
 	snprintf(ret_text, size, "%zu guest%s, %zu measured, %zu refused%s%s%s%s%s", n,
 		 wss_plural(n), measured, refused,
-		 serve->facts.connected ? "" : "; no connection to libvirt", no_http ? "; HTTP does not run: " : "",
-		 no_http ? no_http : "", held ? "; paused: " : "", held ? held : "");
+		 serve->facts.connected ? "" : "; no connection to libvirt",
+		 no_http ? "; HTTP does not run: " : "", no_http ? no_http : "",
+		 held ? "; paused: " : "", held ? held : "");
 }
 
 /* After a step of the watch, whose end is what the watchdog waits for. */
@@ -377,9 +441,11 @@ static bool serve_step(struct serve *serve)
 	tend_hold(serve);
 	tend_advisor(serve);
 	tend_list(serve);
+	tend_policies(serve);
 	tend_metrics(serve);
 	tend_http(serve);
-	tend_archive(serve);
+	wss_archive_tend(serve->archive, serve->watch);
+	serve->facts.samples = wss_archive_count(serve->archive);
 	return wss_watch_step(serve->watch);
 }
 
@@ -450,7 +516,8 @@ static bool start_reading(void (*read)(void *reader), void *reader, void *opaque
 	struct serve *serve = opaque;
 	struct wss_background *background = wss_archive_background(serve->archive);
 
-	return !wss_archive_is_busy(serve->archive) && wss_background_start(background, read, reader, NULL) == 0;
+	return !wss_archive_is_busy(serve->archive) &&
+	       wss_background_start(background, read, reader, NULL) == 0;
 }
 
 static int serve_make_advisor(struct serve *serve, struct wss_error *err)
@@ -474,11 +541,13 @@ int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err
 		.options = options,
 		.reload = options->reload,
 		.reload_opaque = options->reload_opaque,
-		.facts = { .options = &options->watch, .level = options->metrics, .connected = true,
-			   .since_ns = wss_clock_now_ns() },
-		.writing = { .what = options->textfile },
-		.rendering = { .what = "the pages for HTTP" },
-		.reading = { .what = "reading the history" },
+		.facts = {.options = &options->watch,
+			  .level = options->metrics,
+			  .connected = true,
+			  .since_ns = wss_clock_now_ns()},
+		.writing = {.what = options->textfile},
+		.rendering = {.what = "the pages for HTTP"},
+		.reading = {.what = "reading the history"},
 	};
 	struct wss_watch_options watch = options->watch;
 	wss_auto_free char *ages = NULL;
@@ -487,14 +556,20 @@ int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err
 	if (options->textfile && wss_newfile_check(options->textfile, err) < 0)
 		return wss_error_prefix(err, "%s", options->textfile);
 	serve.textfile = wss_textfile_new();
-	if (!serve.textfile)
+	serve.hold_file = wss_hold_file_new();
+	if (!serve.textfile || !serve.hold_file) {
+		wss_textfile_free(serve.textfile);
+		wss_hold_file_free(serve.hold_file);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	wss_limits_apply(&watch);
 	wss_notify_open(&serve.notify);
 	if (options->reload)
 		wss_stop_spare_hangup();
 	if (serve_open_archive(&serve, err) == 0 && serve_make_ages(&serve, &ages, err) == 0 &&
 	    serve_make_advisor(&serve, err) == 0 &&
-	    wss_http_new(&options->http, &serve.http, err) == 0 && serve_make_pasts(&serve, err) == 0 &&
+	    wss_http_new(&options->http, &serve.http, err) == 0 &&
+	    serve_make_pasts(&serve, err) == 0 &&
 	    wss_rights_limit(watch.hypervisor.uri, serve.http, err) == 0) {
 		watch.ages = ages;
 		r = serve_new_watch(&serve, &watch, err);
@@ -506,6 +581,8 @@ int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err
 	wss_watch_free(serve.watch);
 	wss_http_free(serve.http);
 	wss_textfile_free(serve.textfile);
+	wss_hold_file_free(serve.hold_file);
+	wss_background_end(serve.policies, 0);
 	/* Nothing was stored: nothing stays behind. */
 	if (ages)
 		rmdir(ages);

@@ -1,38 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The service: measures all guests of a host continuously, within their budget, and keeps what it has
- * learned where others read it.
+ * The room serve/: the service. It measures all guests of a host continuously, within their budget,
+ * and keeps what it has learned where others read it. Theory of operation:
  *
- * Theory of operation. One thread runs the watch (service/watch.h), which waits for nothing that may
- * hang. What the watch tells is stored in the history and, every few seconds, written to a file of
- * metrics, which replaces the one before in one step, so that whoever reads it finds all of it. When
- * the file of metrics cannot be written, or the history, the service says so once and goes on.
+ *   watch.h    one thread runs the watch, which waits for nothing that may hang: the states of
+ *              guests, and when each has a window; its parts are watch-*.c
+ *   archive.h  stores samples in the history; advisor.h and past.h read it, at a slow pace
+ *   guest-metrics.h, service-metrics.h  metrics; textfile.h replaces their file in one step
+ *   guests-page.h, host-page.h, past-page.h  the pages for HTTP
+ *   http.h     hands pages and metrics to a process without rights (http-child.h), so that no
+ *              client can delay the service; page.h: the page for browsers
+ *   config-file.h, notify.h, rights.h, limits.h  settings, service manager, capabilities, limits
  *
- * HTTP clients get the same figures from a separate process (serve/http.h), to which the service hands
- * rendered pages every few seconds. No client can delay the service.
+ * In: struct wss_serve_options, and the samples of measure/round.h. Out: the history, ages,
+ * profiles, metrics (docs/metrics.md) and pages (docs/http-api.md).
  *
- * As long as the hold file exists nothing is armed.
+ * When the file of metrics cannot be written, or the history, the service says so once and goes on.
+ * While the hold file exists no window is armed. SIGHUP makes the service ask for new options, of
+ * which it takes over those that can change while it runs; guests, ages, the history and
+ * connections go on.
  *
- * SIGHUP makes the service ask for new options. It takes over those that can change while it runs; guests,
- * ages, the history and connections go on.
+ * Begin with serve_step() in serve.c. A new metric goes into guest-metrics.c or service-metrics.c
+ * and docs/metrics.md, a member of an answer into its *-page.c, docs/http-api.md and the schema.
  */
-#ifndef WSS_SERVE_SERVE_H
-#define WSS_SERVE_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "history/history.h"
 #include "serve/guest-metrics.h"
 #include "serve/http.h"
-#include "service/watch.h"
-#include "store/history.h"
+#include "serve/watch.h"
 
 /* How old the file of metrics may be, and, on a host without many guests, the pages for HTTP. */
 #define WSS_SERVE_METRICS_NS (5 * WSS_NS_PER_S)
 
 struct wss_serve_options {
 	struct wss_watch_options watch;
-	const char *history;   /* path; NULL: nothing is stored */
+	const char *history; /* path; NULL: nothing is stored */
 	struct wss_history_limits limits;
 	enum wss_metrics_level metrics;
 	const char *textfile;  /* path of the file of metrics; NULL: none is written */
@@ -40,8 +46,10 @@ struct wss_serve_options {
 	bool no_publish;       /* write no profiles to the inventory */
 	struct wss_http_options http;
 	/* For tests: */
-	struct wss_hypervisor *hypervisor; /* the source of guests; NULL: watch.hypervisor says it */
-	uint64_t refresh_ns; /* how often all is rendered, however long that takes; 0: as said above */
+	/* The source of guests; NULL: watch.hypervisor says it. */
+	struct wss_hypervisor *hypervisor;
+	/* How often all is rendered, however long that takes; 0: as said above. */
+	uint64_t refresh_ns;
 	/*
 	 * Called on SIGHUP; NULL: it ends the service. Returns new options, which must live until the next
 	 * ones are returned, or NULL with err. Only these count: textfile, hold_file, no_publish, metrics, limits, and
@@ -57,5 +65,3 @@ struct wss_serve_options {
  * wss_http_new(), WSS_ERR_BUSY (another service or round measures all guests), WSS_ERR_NO_MEMORY.
  */
 int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err);
-
-#endif

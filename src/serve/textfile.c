@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/textfile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/newfile.h"
 
-/* A reader of metrics is another user than the service. */
+/* A reader of metrics is another user than the service, whose umask is 077. */
 #define MODE 0644
 #define LATE_NS (30 * WSS_NS_PER_S)
 #define END_NS (5 * WSS_NS_PER_S)
@@ -65,6 +67,8 @@ static int write_file(const struct wss_textfile *textfile, struct wss_error *err
 	if (wss_newfile_make(textfile->path, MODE, &file, err) < 0)
 		return -1;
 	file.unsynced = true;
+	if (fchmod(file.fd, MODE) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot set its mode");
 	r = wss_io_pwrite(file.fd, textfile->text, textfile->size, 0);
 	if (r < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write it");
@@ -88,7 +92,8 @@ int wss_textfile_write(struct wss_textfile *textfile, const char *path, struct w
 	if (!good || !textfile->path)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	wss_error_clear(&textfile->error);
-	textfile->writing = wss_background_start(textfile->background, textfile_run, textfile, err) == 0;
+	textfile->writing =
+		wss_background_start(textfile->background, textfile_run, textfile, err) == 0;
 	return textfile->writing ? 0 : -1;
 }
 

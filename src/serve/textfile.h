@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes the file of metrics in a thread of its own, so that no window waits for its disk. */
-#ifndef WSS_SERVE_TEXTFILE_H
-#define WSS_SERVE_TEXTFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,5 +29,3 @@ int wss_textfile_result(struct wss_textfile *textfile, struct wss_error *err);
 
 /* Waits five seconds at most for what is being written. Takes NULL. */
 void wss_textfile_free(struct wss_textfile *textfile);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Something that may go wrong again and again: the log says when it begins and when it ends. */
-#ifndef WSS_SERVE_TROUBLE_H
-#define WSS_SERVE_TROUBLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ struct wss_trouble {
 
 /* Notes how the last attempt ended; error NULL: well. */
 void wss_trouble_note(struct wss_trouble *trouble, const struct wss_error *error);
-
-#endif

@@ -68,8 +68,7 @@
 #define LINGER_MS 3000
 
 struct plan {
-	const char *name, *class, *template, *verify, *guest, *environ, *preload, *totals,
-		*known;
+	const char *name, *class, *template, *verify, *guest, *environ, *preload, *totals, *known;
 	const char *actions[ACTIONS_MAX];
 	size_t n_actions;
 	unsigned most, jobs, timeout_s;
@@ -192,8 +191,7 @@ static void copy_directory(const char *template, const char *directory)
 	while ((entry = readdir(dir))) {
 		char from[4096], to[4096];
 
-		if (entry->d_name[0] == '.' &&
-		    strspn(entry->d_name, ".") == strlen(entry->d_name))
+		if (entry->d_name[0] == '.' && strspn(entry->d_name, ".") == strlen(entry->d_name))
 			continue;
 		snprintf(from, sizeof(from), "%s/%s", template, entry->d_name);
 		snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
@@ -248,8 +246,8 @@ static void exec_command(const struct plan *plan, const struct run *run, unsigne
 		argv[i] = for_job(plan->command[i], job);
 	if (plan->environ)
 		putenv(for_job(plan->environ, job));
-	snprintf(inject, sizeof(inject), "%s:%llu:%s", plan->class,
-		 (unsigned long long)run->call, run->action);
+	snprintf(inject, sizeof(inject), "%s:%llu:%s", plan->class, (unsigned long long)run->call,
+		 run->action);
 	setenv("WSS_INJECT", inject, 1);
 	setenv("WSS_INJECT_STATE", state, 1);
 	setenv("WSS_INJECT_DIR", directory, 1);
@@ -351,8 +349,7 @@ static void drop_warnings(struct run *run)
 static void run_once(const struct plan *plan, struct run *run, unsigned job)
 {
 	char directory[96], path[112];
-	int out = memfd_create("stdout", MFD_CLOEXEC),
-	    err = memfd_create("stderr", MFD_CLOEXEC);
+	int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
 	struct inject_state *state;
 	pid_t pid;
 	int fd;
@@ -394,8 +391,8 @@ static char *without_figures(const char *text)
 	char *plain = calloc(1, strlen(text) + 1), *to = plain;
 
 	for (const char *s = text; plain && *s; s++) {
-		bool figure = isdigit((unsigned char)*s) ||
-			      (*s == '.' && isdigit((unsigned char)s[1]));
+		bool figure =
+			isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]));
 		char c = figure ? '0' : *s == ' ' ? ' ' : *s;
 
 		if (strchr("0 #", c) && to > plain && to[-1] == c)
@@ -555,9 +552,8 @@ static bool verified(const struct plan *plan, const struct run *run, unsigned jo
 		     "cd %s/%u && ACTION=%s STATUS=%d CALL=%s N=%llu OUT=%s; export ACTION "
 		     "STATUS CALL N OUT; { %s\n} 2>&1",
 		     plan->work, job, run->action,
-		     WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1,
-		     run->state.function, (unsigned long long)run->call, out,
-		     for_job(plan->verify, job)) < 0)
+		     WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1, run->state.function,
+		     (unsigned long long)run->call, out, for_job(plan->verify, job)) < 0)
 		die("out of memory");
 	f = popen(command, "re");
 	free(command);
@@ -578,7 +574,8 @@ static const char *judge_output(const struct plan *plan, const struct run *run)
 	    !is_whole(plan, run))
 		return "its output is not whole";
 	if (code == 0 && !run->err_size && !strstr(run->out, "out of memory") &&
-	    !strstr(run->out, "allocate memory") && !strstr(run->out, "degraded") && !is_like_baseline(plan, run))
+	    !strstr(run->out, "allocate memory") && !strstr(run->out, "degraded") &&
+	    !is_like_baseline(plan, run))
 		return "its output differs without a word";
 	if (code != 0 && !run->err_size)
 		return "it failed without a word";
@@ -637,8 +634,7 @@ static const char *judge(const struct plan *plan, const struct run *run, unsigne
 static void print_where(FILE *to, const struct plan *plan, const struct run *run)
 {
 	char command[1024], line[512];
-	int n = snprintf(command, sizeof(command), "addr2line -s -f -p -e %s",
-			 plan->command[0]);
+	int n = snprintf(command, sizeof(command), "addr2line -s -f -p -e %s", plan->command[0]);
 	FILE *f;
 
 	for (size_t i = 0; i < INJECT_FRAMES && run->state.frames[i]; i++)
@@ -660,8 +656,7 @@ static void print_difference(FILE *to, const struct run *run)
 	while (plain && before && plain[at] && plain[at] == before[at])
 		at++;
 	if (plain && before && (plain[at] || before[at]))
-		fprintf(to, "from here on: %.300s\ninstead of: %.300s\n", plain + at,
-			before + at);
+		fprintf(to, "from here on: %.300s\ninstead of: %.300s\n", plain + at, before + at);
 	free(plain);
 	free(before);
 }
@@ -705,15 +700,12 @@ static bool is_known_crash(const struct plan *plan, const struct run *run)
 	       !strcmp(run->state.function, plan->known);
 }
 
-static void one_call(const struct plan *plan, struct run *run, unsigned job,
-		     struct tally *tally)
+static void one_call(const struct plan *plan, struct run *run, unsigned job, struct tally *tally)
 {
 	const char *reason;
 
 	run_once(plan, run, job);
-	/*
-	 * There were fewer calls than last time, because their number may depend on the clock.
-	 */
+	/* There were fewer calls than last time, because their number may depend on the clock. */
 	if (run->state.fired && is_known_crash(plan, run)) {
 		tally->known++;
 	} else if (run->state.fired) {
@@ -734,8 +726,7 @@ static void work(const struct plan *plan, unsigned job, struct tally *tally)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (size_t a = 0; a < plan->n_actions; a++)
 		for (uint64_t i = job; i < n; i += plan->jobs) {
-			struct run run = {.action = plan->actions[a],
-					  .call = 1 + i * calls / n};
+			struct run run = {.action = plan->actions[a], .call = 1 + i * calls / n};
 
 			one_call(plan, &run, job, tally);
 		}
@@ -763,9 +754,8 @@ static void add_totals(const struct plan *plan, const struct tally *tally)
 	FILE *f = plan->totals ? fopen(plan->totals, "ae") : NULL;
 
 	if (f) {
-		fprintf(f, "%s\t%llu\t%llu\t%llu\n", plan->class,
-			(unsigned long long)tally->failed, (unsigned long long)tally->well,
-			(unsigned long long)tally->known);
+		fprintf(f, "%s\t%llu\t%llu\t%llu\n", plan->class, (unsigned long long)tally->failed,
+			(unsigned long long)tally->well, (unsigned long long)tally->known);
 		fclose(f);
 	}
 }

@@ -75,7 +75,7 @@ static int guest_open(void *opaque, const struct wss_domain_ref *ref,
 
 static struct wss_hypervisor *hypervisor_of(struct only_guest *only, struct wss_error *err)
 {
-	static const struct wss_guest_source source = { .list = guest_list, .open = guest_open };
+	static const struct wss_guest_source source = {.list = guest_list, .open = guest_open};
 	struct wss_hypervisor *hypervisor;
 	struct wss_host host;
 
@@ -105,6 +105,7 @@ static void fill_options(struct wss_serve_options *options, const char *mode)
 	watch->cancel = &cancel;
 	options->history = "h.db";
 	options->textfile = "metrics";
+	options->hold_file = "hold";
 	options->limits = (struct wss_history_limits)WSS_HISTORY_LIMITS_DEFAULT;
 	options->metrics = WSS_METRICS_FULL;
 	options->refresh_ns = REFRESH_NS;
@@ -112,8 +113,8 @@ static void fill_options(struct wss_serve_options *options, const char *mode)
 
 static int serve(char **words)
 {
-	struct only_guest only = { words[2], words[3] };
-	struct wss_serve_options options = { .http.user = "nobody", .http.n_addresses = 1 };
+	struct only_guest only = {words[2], words[3]};
+	struct wss_serve_options options = {.http.user = "nobody", .http.n_addresses = 1};
 	struct wss_error error = WSS_ERROR_INIT;
 	int r = -1;
 
@@ -124,8 +125,10 @@ static int serve(char **words)
 		options.hypervisor = hypervisor_of(&only, &error);
 	/* A guest without libvirt has no inventory, and its QMP socket takes one client at a time: the window's. */
 	options.no_publish = options.hypervisor != NULL;
-	if ((options.hypervisor || options.watch.hypervisor.uri) && wss_cancel_open(&cancel, NULL, &error) == 0 &&
-	    wss_http_address_parse(words[4], "HTTP-ADDRESS", &options.http.addresses[0], &error) == 0)
+	if ((options.hypervisor || options.watch.hypervisor.uri) &&
+	    wss_cancel_open(&cancel, NULL, &error) == 0 &&
+	    wss_http_address_parse(words[4], "HTTP-ADDRESS", &options.http.addresses[0], &error) ==
+		    0)
 		r = wss_serve_run(&options, &error);
 	wss_hypervisor_unref(options.hypervisor);
 	wss_cancel_close(&cancel);

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "balloon/journal.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "fuzz.h"
-#include "store/history.h"
-#include "store/journal.h"
+#include "history/history.h"
 
 /*
  * Limit on SQLite's instructions for the SQL of an input, because its running time is not

@@ -135,8 +135,7 @@ static void add_made(void)
 
 	fuzz_require(data);
 	for (unsigned n = 0;
-	     fuzz_target.seed && (size = fuzz_target.seed(n, data, fuzz_target.max_bytes));
-	     n++)
+	     fuzz_target.seed && (size = fuzz_target.seed(n, data, fuzz_target.max_bytes)); n++)
 		add_seed(data, size);
 }
 
@@ -310,8 +309,8 @@ int main(int argc, char **argv)
 	unsigned mutations = fuzz_target.mutations;
 	int first = 1;
 
-	under_way = mmap(NULL, sizeof(*under_way) + fuzz_target.max_bytes,
-			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	under_way = mmap(NULL, sizeof(*under_way) + fuzz_target.max_bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	fuzz_require(under_way != MAP_FAILED);
 	if (getenv("WSS_VALGRIND"))
 		mutations = mutations / VALGRIND_SHARE + 1;

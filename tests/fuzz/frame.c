@@ -35,8 +35,7 @@ const char *__asan_default_options(void)
 
 _Noreturn void fuzz_fail(const char *what, const char *file, int line)
 {
-	fprintf(stderr, "fuzz-%s: %s:%d: does not hold: %s\n", fuzz_target.name, file, line,
-		what);
+	fprintf(stderr, "fuzz-%s: %s:%d: does not hold: %s\n", fuzz_target.name, file, line, what);
 	abort();
 }
 
@@ -127,8 +126,7 @@ void fuzz_file(const char *path, const void *data, size_t size)
 	fd = openat(fuzz_dirfd(), path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		make_directories(path);
-		fd = openat(fuzz_dirfd(), path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-			    0600);
+		fd = openat(fuzz_dirfd(), path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	}
 	fuzz_require(fd >= 0 && wss_io_pwrite(fd, data, size, 0) == 0);
 }
@@ -172,7 +170,7 @@ static void count_error(enum wss_log_level level, const char *text)
 	errors += level == WSS_LOG_ERROR;
 }
 
-void fuzz_begin_front_end(void)
+void fuzz_begin_command(void)
 {
 	static bool silent;
 
@@ -203,7 +201,8 @@ static uint64_t cpu_ns(void)
 static void check_limits(uint64_t took_ns)
 {
 	const char *seconds = getenv("WSS_FUZZ_SECONDS");
-	uint64_t most_ns = (seconds ? strtoul(seconds, NULL, 10) : FUZZ_SECONDS_MAX) * 1000000000ULL;
+	uint64_t most_ns =
+		(seconds ? strtoul(seconds, NULL, 10) : FUZZ_SECONDS_MAX) * 1000000000ULL;
 	struct rusage usage;
 
 	if (took_ns > longest_ns)
@@ -212,8 +211,8 @@ static void check_limits(uint64_t took_ns)
 		return;
 	getrusage(RUSAGE_SELF, &usage);
 	if (usage.ru_maxrss > FUZZ_MEMORY_MIB * 1024L) {
-		fprintf(stderr, "fuzz-%s: large: one input took it to %ld MiB\n",
-			fuzz_target.name, usage.ru_maxrss / 1024);
+		fprintf(stderr, "fuzz-%s: large: one input took it to %ld MiB\n", fuzz_target.name,
+			usage.ru_maxrss / 1024);
 		abort();
 	}
 	if (took_ns > most_ns) {
@@ -252,8 +251,7 @@ static void write_seeds(const char *path)
 
 	fuzz_require(data);
 	for (unsigned n = 0;
-	     fuzz_target.seed && (size = fuzz_target.seed(n, data, fuzz_target.max_bytes));
-	     n++) {
+	     fuzz_target.seed && (size = fuzz_target.seed(n, data, fuzz_target.max_bytes)); n++) {
 		wss_auto_free char *name = NULL;
 		wss_auto_file FILE *f = NULL;
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Files of ages. The checksum is made to fit, so that what it protects is tried as well.
- */
+/* Files of ages. The checksum is made to fit, so that what it protects is tried as well. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cold/ages.h"
 #include "fuzz.h"
-#include "rec/codec.h"
-#include "service/ages.h"
+#include "recording/codec.h"
 
 #define LIMIT_BYTES (1U << 20)
 /* 16 GiB. */
@@ -40,13 +38,14 @@ static void check_pages(const struct wss_ages *ages, const struct wss_coldness *
 	fuzz_require(wss_coldness_bytes(coldness) <=
 		     LIMIT_BYTES + 65536 + wss_coldness_pages(coldness) / 16 + 1024);
 	for (; wss_coldness_next(coldness, pages, &run); pages += run.n)
-		fuzz_require(run.n && (run.serial == WSS_COLD_ABSENT || run.serial <= ages->timeline.n));
+		fuzz_require(run.n &&
+			     (run.serial == WSS_COLD_ABSENT || run.serial <= ages->timeline.n));
 	fuzz_require(pages == wss_coldness_pages(coldness));
 }
 
 static void add_window(const struct wss_ages *ages, struct wss_coldness *coldness)
 {
-	static const uint64_t bits[2] = { 0x8000000000000001, 0xff00ff };
+	static const uint64_t bits[2] = {0x8000000000000001, 0xff00ff};
 	const struct wss_cold_window window = {
 		.start_ns = ages->written_ns,
 		.end_ns = ages->written_ns + 1,
@@ -79,17 +78,18 @@ static void ages_run(const uint8_t *data, size_t size)
 	fuzz_require(ages && copy);
 	if (size)
 		memcpy(copy, data, size);
-	fuzz_check(wss_ages_decode(copy, size, LIMIT_BYTES, ages, NULL, &err), &err);
+	fuzz_check(wss_ages_decode(copy, size, LIMIT_BYTES, NULL, ages, NULL, &err), &err);
 	wss_error_clear(&err);
 	if (size >= 4) {
 		crc = htole32(wss_crc32c(0, copy, size - 4));
 		memcpy(copy + size - 4, &crc, 4);
 	}
-	r = wss_ages_decode(copy, size, LIMIT_BYTES, ages, NULL, &err);
+	r = wss_ages_decode(copy, size, LIMIT_BYTES, NULL, ages, NULL, &err);
 	fuzz_check(r, &err);
 	/* The service compares the size with the guest's before it takes the pages. */
 	if (r == 0 && ages_pages(ages) <= PAGES_MAX) {
-		fuzz_require(wss_ages_decode(copy, size, LIMIT_BYTES, ages, &coldness, &err) == 0);
+		fuzz_require(
+			wss_ages_decode(copy, size, LIMIT_BYTES, NULL, ages, &coldness, &err) == 0);
 		check_report(ages);
 		check_pages(ages, coldness);
 		add_window(ages, coldness);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The command line: a line of the input is a word. The whole front end runs, up to the first
+ * The command line: a line of the input is a word. The whole command runs, up to the first
  * host, connection, history, recording or other file that it would open: the process cannot
  * get new descriptors during that time, so an input reaches nothing outside.
  */
@@ -14,12 +14,12 @@
 #include "base/cleanup.h"
 #include "cmd/dispatch.h"
 #include "fuzz.h"
-#include "out/plugin.h"
+#include "show/plugin.h"
 
 #define WORDS_MAX 128
 
 static struct {
-	struct rlimit files; /* in force outside the front end */
+	struct rlimit files; /* in force outside the command */
 	int cwd;
 	DIR *directory;
 } outside;
@@ -82,16 +82,16 @@ static void cli_run(const uint8_t *data, size_t size)
 
 	while (argc <= WORDS_MAX && (word = strsep(&rest, "\n")))
 		argv[argc++] = word;
-	fuzz_begin_front_end();
+	fuzz_begin_command();
 	outside_open();
 	outside_deny();
 	code = wss_dispatch(argc, argv, no_version);
 	outside_allow();
 	check_nothing_made();
 	/* check knows nothing, and says so on standard output; top has no terminal. */
-	fuzz_require(code == WSS_EXIT_OK || code == WSS_EXIT_FAILED ||
-		     code == WSS_EXIT_USAGE || code == WSS_EXIT_CONNECT ||
-		     code == (int)WSS_PLUGIN_UNKNOWN || code == WSS_EXIT_UNSUPPORTED);
+	fuzz_require(code == WSS_EXIT_OK || code == WSS_EXIT_FAILED || code == WSS_EXIT_USAGE ||
+		     code == WSS_EXIT_CONNECT || code == (int)WSS_PLUGIN_UNKNOWN ||
+		     code == WSS_EXIT_UNSUPPORTED);
 	/* Every failure has a message. */
 	fuzz_require(code == WSS_EXIT_OK || code == (int)WSS_PLUGIN_UNKNOWN || fuzz_errors());
 }

@@ -32,7 +32,7 @@ static void check_guest(const struct wss_guest_view *guest)
 
 static void guests_run(const uint8_t *data, size_t size)
 {
-	struct wss_guests guests = { .n = 0 };
+	struct wss_guests guests = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r = wss_guests_read((const char *)data, size, &guests, &err);
 

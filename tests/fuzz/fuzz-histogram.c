@@ -9,10 +9,10 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "wss/histogram.h"
-#include "wss/missrate.h"
-#include "wss/sizing.h"
-#include "wss/summary.h"
+#include "history/histogram.h"
+#include "history/missrate.h"
+#include "history/summary.h"
+#include "sizing/sizing.h"
 
 static void check_histogram(const struct wss_histogram *histogram)
 {
@@ -33,8 +33,7 @@ static void check_histogram(const struct wss_histogram *histogram)
 	bytes = malloc(size);
 	fuzz_require(bytes && wss_histogram_encode(histogram, bytes, size) == size);
 	at = bytes;
-	fuzz_require(wss_histogram_decode(&at, bytes + size, &again) == 0 &&
-		     at == bytes + size);
+	fuzz_require(wss_histogram_decode(&at, bytes + size, &again) == 0 && at == bytes + size);
 	fuzz_require(again.n == histogram->n && again.total == histogram->total);
 	wss_histogram_free(&again);
 }
@@ -42,8 +41,7 @@ static void check_histogram(const struct wss_histogram *histogram)
 /* Figures from a forged history need not make sense, but must do no harm. */
 static void size_by(const struct wss_summary *summary)
 {
-	static const struct wss_sizing_rule rule = {.percentile = 0.99,
-						    .headroom_percent = 20};
+	static const struct wss_sizing_rule rule = {.percentile = 0.99, .headroom_percent = 20};
 	static const struct wss_policy policy;
 	struct wss_sizing_state state = {.curve_is_beyond = false};
 	struct wss_missrate missrate;
@@ -56,8 +54,8 @@ static void size_by(const struct wss_summary *summary)
 		if (wss_missrate_size(&missrate, 0.01, WSS_MISSRATE_FAULT_NS, &bytes))
 			state.curve_bytes = wss_amount_of(bytes);
 		else
-			state.curve_bytes = wss_amount_of(wss_missrate_reach_bytes(
-				&missrate, 0.01, WSS_MISSRATE_FAULT_NS));
+			state.curve_bytes = wss_amount_of(
+				wss_missrate_reach_bytes(&missrate, 0.01, WSS_MISSRATE_FAULT_NS));
 		fuzz_require(wss_missrate_at(&missrate, 1 << 20, &bound) >= 0);
 	}
 	wss_sizing_compute(summary, &rule, &policy, &state, &sizing);
@@ -114,14 +112,12 @@ static size_t histogram_seed(unsigned n, uint8_t *data, size_t room)
 	size_t size = 0;
 
 	for (uint64_t i = 1; i <= 40; i++) {
-		struct wss_sample sample = {.wall = 1795197600,
-					    .method = "mmu",
-					    .wss_bytes = wss_amount_of(i << 22)};
+		struct wss_sample sample = {
+			.wall = 1795197600, .method = "mmu", .wss_bytes = wss_amount_of(i << 22)};
 
 		for (double t = 0.001; t < 4; t *= 1.5)
-			wss_sample_curve_add(
-				&sample, (uint64_t)(t * 1e9),
-				(uint64_t)((double)(i << 22) * (1 - exp(-t / 0.4))));
+			wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
+					     (uint64_t)((double)(i << 22) * (1 - exp(-t / 0.4))));
 		fuzz_require(wss_summary_add(&summary, &sample) == 0);
 	}
 	if (n == 0) {

@@ -7,16 +7,15 @@
 
 #include "database.h"
 #include "fuzz.h"
-#include "store/history.h"
-#include "wss/missrate.h"
-#include "wss/sizing.h"
+#include "history/history.h"
+#include "history/missrate.h"
+#include "sizing/sizing.h"
 
 #define WEEK (7 * WSS_HISTORY_DAY)
 
 static void size_by(const struct wss_history_series *series)
 {
-	static const struct wss_sizing_rule rule = {.percentile = 0.99,
-						    .headroom_percent = 20};
+	static const struct wss_sizing_rule rule = {.percentile = 0.99, .headroom_percent = 20};
 	static const struct wss_policy policy;
 	struct wss_sizing_state state = {.held_bytes = series->rss_bytes,
 					 .balloon_bytes = series->balloon_bytes};
@@ -77,7 +76,8 @@ static void list_guest(struct wss_history *history, time_t since)
 		   &err);
 }
 
-static void read_hours(struct wss_history *history, const struct wss_history_series *series, time_t since)
+static void read_hours(struct wss_history *history, const struct wss_history_series *series,
+		       time_t since)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_fit_result result;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A file that lists hosts.
- */
+/* A file that lists hosts. */
 #include <stdio.h>
 
 #include "base/cleanup.h"

@@ -31,10 +31,8 @@ static void try_requests(const char *text)
 	static const char *const paths[] = {"/metrics", "/api/v1/guests", "/healthz"};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		try_request(&(struct wss_http_request){.method = "GET",
-						       .path = paths[i],
-						       .accept = text,
-						       .host = "localhost"});
+		try_request(&(struct wss_http_request){
+			.method = "GET", .path = paths[i], .accept = text, .host = "localhost"});
 		try_request(&(struct wss_http_request){
 			.method = "GET", .path = paths[i], .host = text, .by_network = true});
 		try_request(&(struct wss_http_request){.method = text, .path = paths[i]});

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The journal of balloons in a history that is damaged or forged (database.h).
- */
+/* The journal of balloons in a history that is damaged or forged (database.h). */
 #include <stdlib.h>
 #include <string.h>
 
+#include "balloon/journal.h"
 #include "database.h"
 #include "fuzz.h"
-#include "store/journal.h"
 
 /* Checks the data that --restore would use: each step has a guest and a size. */
 static void check_open(const struct wss_journal_open *open, size_t n)

@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 
 #include "fuzz.h"
-#include "jsonline.h"
+#include "qmp/jsonline.h"
 
 static void parse(const char *text, size_t size, const struct qmp_limits *limits)
 {
@@ -27,7 +27,7 @@ static void parse(const char *text, size_t size, const struct qmp_limits *limits
 static void jsonline_run(const uint8_t *data, size_t size)
 {
 	static const struct qmp_limits usual = QMP_LIMITS_DEFAULT;
-	static const struct qmp_limits small = {256, 4096, 4, 2, NULL};
+	static const struct qmp_limits small = {256, 4096, 4, NULL, 0};
 
 	parse((const char *)data, size, &usual);
 	parse((const char *)data, size, &small);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The policy in a domain's metadata: whoever may edit the domain may have written it.
- */
+/* The policy in a domain's metadata: whoever may edit the domain may have written it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "out/policy.h"
-#include "wss/sizing.h"
+#include "measure/policy-element.h"
+#include "sizing/sizing.h"
 
 static bool same(struct wss_amount a, struct wss_amount b)
 {

@@ -70,8 +70,8 @@ static void check_held(struct wss_process *process)
 	size_t len;
 
 	fuzz_require(process->pid == 4242 || process->pid == 4243);
-	fuzz_require(wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline,
-				   &len) == 0);
+	fuzz_require(wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len) ==
+		     0);
 	fuzz_require(wss_procfile_uuid(cmdline, len, found) && !strcasecmp(found, UUID));
 	fuzz_require(wss_process_state(process, &state) <= 0);
 }

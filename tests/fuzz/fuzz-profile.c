@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The stored profile in a domain's metadata: whoever may edit the domain may have written it.
- */
+/* The stored profile in a domain's metadata: whoever may edit the domain may have written it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "out/metadata.h"
+#include "measure/metadata.h"
 
 /* A profile that was read can be written, and reads back the same. */
 static void check_stable(const struct wss_profile *profile)
@@ -20,8 +18,7 @@ static void check_stable(const struct wss_profile *profile)
 	fuzz_require(again.time == profile->time);
 	fuzz_require(again.current_bytes == profile->current_bytes);
 	fuzz_require(again.granularity_bytes == profile->granularity_bytes);
-	fuzz_require(!strcmp(again.method, profile->method) &&
-		     !strcmp(again.tool, profile->tool));
+	fuzz_require(!strcmp(again.method, profile->method) && !strcmp(again.tool, profile->tool));
 }
 
 static void profile_run(const uint8_t *data, size_t size)

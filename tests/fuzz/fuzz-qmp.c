@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "dirtyrate.h"
 #include "fuzz.h"
-#include "query.h"
+#include "qmp/dirtyrate.h"
+#include "qmp/query.h"
 
 #define INPUT_MAX 65536
 #define TIMEOUT_MS 1000
@@ -52,8 +52,7 @@ static void ask_lists(struct qmp *qmp, struct wss_error *err)
 	wss_error_clear(err);
 	fuzz_check(qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &count, err), err);
 	wss_error_clear(err);
-	fuzz_check(qmp_query_children(qmp, "/machine/peripheral", TIMEOUT_MS, &models, &count,
-				      err),
+	fuzz_check(qmp_query_children(qmp, "/machine/peripheral", TIMEOUT_MS, &models, &count, err),
 		   err);
 	wss_error_clear(err);
 	fuzz_check(qmp_query_network(qmp, TIMEOUT_MS, &backends, &count, err), err);
@@ -71,8 +70,11 @@ static void ask_figures(struct qmp *qmp, struct wss_error *err)
 	struct qmp_memory_size size;
 	struct qmp_dirty_rate rate;
 	struct qmp_balloon balloon;
+	struct qmp_balloon_report report;
 
 	fuzz_check(qmp_query_balloon(qmp, TIMEOUT_MS, &balloon, err), err);
+	wss_error_clear(err);
+	fuzz_check(qmp_query_balloon_report(qmp, "balloon0", TIMEOUT_MS, &report, err), err);
 	wss_error_clear(err);
 	fuzz_check(qmp_query_migrate(qmp, TIMEOUT_MS, &migration, err), err);
 	wss_error_clear(err);
@@ -123,8 +125,7 @@ static int canned_execute(void *opaque, const char *command, uint64_t deadline_n
 /* Uses the input as the reply to every query, so that each parser gets the same bytes. */
 static void run_canned(const uint8_t *data, size_t size)
 {
-	static const struct qmp_transport_ops ops = {.name = "fuzz",
-						     .execute = canned_execute};
+	static const struct qmp_transport_ops ops = {.name = "fuzz", .execute = canned_execute};
 	wss_auto_free char *text = fuzz_text(data, size);
 	struct qmp *qmp = NULL;
 
@@ -135,8 +136,9 @@ static void run_canned(const uint8_t *data, size_t size)
 
 static void qmp_run(const uint8_t *data, size_t size)
 {
+	/* The ids of the replies were written before. */
+	static const struct qmp_limits limits = {4u << 20, 32u << 20, 64, NULL, 1};
 	struct wss_error err = WSS_ERROR_INIT;
-	struct json_object *event;
 	struct qmp *qmp = NULL;
 	int fd, server, r;
 
@@ -145,11 +147,10 @@ static void qmp_run(const uint8_t *data, size_t size)
 		return;
 	}
 	fd = serve(data, size, &server);
-	r = qmp_open_fd(fd, TIMEOUT_MS, NULL, &qmp, &err);
+	r = qmp_open_fd(fd, TIMEOUT_MS, &limits, &qmp, &err);
 	fuzz_check(r, &err);
 	if (r == 0) {
-		if (qmp_next_event(qmp, 0, &event, NULL) == 1)
-			json_object_put(event);
+		qmp_stops_seen(qmp);
 		ask_all(qmp);
 		qmp_stops_seen(qmp);
 	}

@@ -17,9 +17,9 @@
 #include "base/io.h"
 #include "cmd/cmd.h"
 #include "fuzz.h"
-#include "rec/append.h"
-#include "rec/codec.h"
-#include "rec/writer.h"
+#include "recording/append.h"
+#include "recording/codec.h"
+#include "recording/writer.h"
 
 /* A time of the clock on which recordings begin at 0. */
 #define NOW_NS 10000000000
@@ -76,11 +76,10 @@ static int command(const struct wss_command *what, const char *const *words)
 
 	while (*words)
 		argv[argc++] = (char *)*words++;
-	fuzz_begin_front_end();
+	fuzz_begin_command();
 	code = what->run(&cli, argc, argv);
 	fuzz_require(code == WSS_EXIT_OK ||
-		     ((code == WSS_EXIT_FAILED || code == WSS_EXIT_UNSUPPORTED) &&
-		      fuzz_errors()));
+		     ((code == WSS_EXIT_FAILED || code == WSS_EXIT_UNSUPPORTED) && fuzz_errors()));
 	return code != WSS_EXIT_OK;
 }
 
@@ -199,8 +198,7 @@ static void write_recording(const char *path, unsigned windows, uint64_t high_by
 	for (uint64_t i = 0; i < windows; i++) {
 		add_window(writer, &recording, i, before, after);
 		if (i % 3 == 2)
-			must(wss_rec_mark(path, "a mark", "", (i + 1) * 1000000000, &time,
-					  NULL));
+			must(wss_rec_mark(path, "a mark", "", (i + 1) * 1000000000, &time, NULL));
 	}
 	must(wss_recwriter_finish(writer, 0, NULL));
 	wss_pageset_free(before);

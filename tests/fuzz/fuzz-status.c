@@ -19,8 +19,7 @@ static void status_run(const uint8_t *data, size_t size)
 
 	r = wss_domxml_parse_status(xml, &pid, uuid, &err);
 	fuzz_check(r, &err);
-	fuzz_require(r < 0 ? !pid && !uuid[0]
-			   : pid > 0 && strlen(uuid) == WSS_UUID_TEXT_MAX - 1);
+	fuzz_require(r < 0 ? !pid && !uuid[0] : pid > 0 && strlen(uuid) == WSS_UUID_TEXT_MAX - 1);
 	wss_error_clear(&err);
 	uuid[0] = '\0';
 	r = wss_domxml_parse_host_uuid(xml, uuid, &err);

@@ -16,8 +16,7 @@ static void uri_run(const uint8_t *data, size_t size)
 {
 	wss_auto_free char *text = fuzz_text(data, size);
 	static const struct wss_host host = {.name = "host1.example.org",
-					     .machine_id =
-						     "0f0e0d0c-0b0a-0908-0706-050403020100"};
+					     .machine_id = "0f0e0d0c-0b0a-0908-0706-050403020100"};
 	struct wss_error err = WSS_ERROR_INIT;
 	char *rest = text, *lines[5];
 	struct wss_uri uri;

@@ -8,8 +8,7 @@
  * it searches for inputs itself. Both stop at the first input that crashes, that a sanitizer
  * reports, that breaks a property checked by the target, or that exceeds the limits below.
  */
-#ifndef WSS_TESTS_FUZZ_H
-#define WSS_TESTS_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,9 +24,7 @@
 
 struct fuzz_target {
 	const char *name; /* as in fuzz-NAME */
-	/*
-	 * Parses the size bytes at data, a block of exactly that size. Aborts on a violation.
-	 */
+	/* Parses the size bytes at data, a block of exactly that size. Aborts on a violation. */
 	void (*run)(const uint8_t *data, size_t size);
 	size_t max_bytes;   /* longer inputs are not made */
 	unsigned mutations; /* of the seeds, in a test */
@@ -47,8 +44,7 @@ char *fuzz_text(const uint8_t *data, size_t size);
 void fuzz_check(int r, const struct wss_error *err);
 
 /* Aborts unless the condition holds. */
-#define fuzz_require(condition)                                                               \
-	((condition) ? (void)0 : fuzz_fail(#condition, __FILE__, __LINE__))
+#define fuzz_require(condition) ((condition) ? (void)0 : fuzz_fail(#condition, __FILE__, __LINE__))
 _Noreturn void fuzz_fail(const char *what, const char *file, int line);
 
 /*
@@ -74,10 +70,10 @@ const uint8_t *fuzz_part(const uint8_t *data, size_t size, const char *name, siz
 int fuzz_memfd(const void *data, size_t size);
 
 /*
- * Call this before each run of a front end: redirects standard output to /dev/null, takes over
+ * Call this before each run of a command: redirects standard output to /dev/null, takes over
  * log messages, and starts counting errors among them.
  */
-void fuzz_begin_front_end(void);
+void fuzz_begin_command(void);
 
 /* Returns the number of error messages since then. */
 unsigned fuzz_errors(void);
@@ -87,5 +83,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Returns the longest processor time of an input so far, in seconds. */
 double fuzz_longest(void);
-
-#endif

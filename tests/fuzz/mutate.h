@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Changes to text at random places, for a fuzzer without libFuzzer.
- */
-#ifndef WSS_TESTS_MUTATE_H
-#define WSS_TESTS_MUTATE_H
+/* Changes to text at random places, for a fuzzer without libFuzzer. */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +20,7 @@ static inline size_t mutate(uint8_t *data, size_t size, size_t room, const char 
 {
 	const char *piece = pieces[random_below(n)];
 	size_t at = (size_t)random_below(size), rest = size - at;
-	size_t len =
-		1 + (size_t)random_below(rest < MUTATE_PIECE_MAX ? rest : MUTATE_PIECE_MAX);
+	size_t len = 1 + (size_t)random_below(rest < MUTATE_PIECE_MAX ? rest : MUTATE_PIECE_MAX);
 	size_t added = strlen(piece);
 
 	switch (random_below(4)) {
@@ -49,5 +45,3 @@ static inline size_t mutate(uint8_t *data, size_t size, size_t room, const char 
 		return size + len;
 	}
 }
-
-#endif

@@ -9,9 +9,10 @@ load "../root/standstill-functions.sh"
 teardown() {
 	[ -z "${root_missing-}" ] || return 0
 	hogs_end
+	[ ! -e "${group-}/memory.limit_in_bytes" ] || go_on_by_memory
 	groups_leave
 	kvm_guests_end
-	umount "$embed_root/debug"
+	! mountpoint -q "$embed_root/debug" || umount "$embed_root/debug"
 }
 
 # It touches its pages anew in each pass, so that it touches all of them in any part of a window.
@@ -25,12 +26,16 @@ start() { # TOUCH
 
 guest_lives() {
 	[ "$(embed_process_state "$guest")" != T ] || return 1
-	wait_until 30 guest_is_ok
+	wait_until 30 guest_goes_on
 }
 
-# Other tests at the same time may keep it from running in one window.
+# Other tests at the same time may starve it, but nothing stops it any more.
+guest_goes_on() {
+	guest_is_ok || [[ $(field notes) =~ "the guest was starved of CPU time by other processes for about "[0-9]+" % of the window" ]]
+}
+
 guest_is_ok() {
-	wss sample "$guest" --window 1s --output csv
+	wss "${inventory[@]}" sample "$guest" --window 1s --output csv
 	[ "$(field quality)" = ok ]
 }
 
@@ -61,10 +66,110 @@ guest_is_ok() {
 	is_seen_everywhere limit "throttled by a CPU limit"
 }
 
+# It always touches memory that it has not touched before, and soon needs more room in the group than there is. KVM may end
+# it afterwards, as its fault has failed: in a longer window it is blocked for most of the time.
+@test "blocked by the limit of its memory" {
+	mount=$(legacy memory)
+	[ -n "$mount" ] || skip "no memory controller of cgroup version 1"
+	start 'pages=256 access=modify seconds=1;pages=120000 first=8192 access=modify rate=1000'
+	group_enter "$mount" memory
+	echo 1 >"$group/memory.oom_control" || skip "the memory controller cannot hold processes"
+	window_s=6
+	sample_with_stops memory 0.2 3
+	is_degraded "blocked on the host's memory or storage"
+}
+
+# Its vCPU alone, so that QEMU answers, with the least weight beside a busy process on its CPU.
+@test "starved by another process" {
+	start 'pages=16384 order=random access=modify'
+	mount=$(legacy cpu)
+	[ -n "$mount" ] || skip "no CPU controller of cgroup version 1"
+	vcpu=$(grep -l '^CPU 0/KVM' "/proc/$pid/task"/*/comm | cut -d/ -f5)
+	hogs_start 1
+	taskset -cp 0 "${hogs[0]}"
+	taskset -cp 0 "$vcpu"
+	group_enter "$mount" cpu
+	echo "$pid" >"$group_home/cgroup.procs"
+	echo "$vcpu" >"$group/tasks"
+	echo 2 >"$group/cpu.shares"
+	wss sample "$guest" --window 3s --output csv
+	# In so little time it may touch nothing at all.
+	[ "$(field quality)" != ok ]
+	has_share "starved of CPU time by other processes" 50 100
+	# Those before tell of windows that are too short to tell themselves.
+	wss sample "$guest" --window 200ms --count 12 --output csv --columns quality
+	[ "$(grep -c 'the guest was starved of CPU time by other processes' <<<"$err")" -ge 8 ]
+	groups_leave
+	hogs_end
+	guest_lives
+}
+
 @test "a guest that competes for the CPU is healthy" {
 	start 'pages=16384 order=random access=modify'
 	hogs_start
 	for _ in 1 2 3; do
-		guest_lives
+		wait_until 30 guest_is_ok
+	done
+}
+
+# Of a guest without libvirt, whose inventory tells of no pause.
+start_other() { # TOUCH
+	guest=other
+	hogs=()
+	inventory=(-c kvm:///)
+	kvm_qemu_start "$guest" "$1" -m 512 -machine pc -name "$guest,debug-threads=on"
+	pid=$(embed_guest_pid "$guest")
+}
+
+stop_by_pause() { qmp_ask "$embed_root/other.other" stop >/dev/null; }
+stopped_by_pause() { true; }
+go_on_by_pause() { qmp_ask "$embed_root/other.other" cont >/dev/null; }
+
+@test "paused and resumed within the window, where no inventory tells" {
+	start_other 'pages=16384 order=random access=modify'
+	sample_with_stops pause 0.8 1
+	is_degraded "paused, or kept waiting by QEMU"
+	guest_lives
+}
+
+# QEMU's main loop holds its lock while it opens a FIFO that nobody reads. The guest goes on until it reports, by its serial
+# port.
+stop_by_main_loop() {
+	mkfifo "$embed_root/fifo"
+	qmp_ask "$embed_root/other.other" '{"execute":"pmemsave","arguments":{"val":0,"size":4096,"filename":"'"$embed_root/fifo"'"}}' \
+		>/dev/null 3>&- &
+	client=$!
+}
+stopped_by_main_loop() { vcpu_stat wchan | grep -q '^futex_'; }
+go_on_by_main_loop() {
+	cat "$embed_root/fifo" >/dev/null
+	wait "$client"
+	rm "$embed_root/fifo"
+}
+
+@test "kept waiting by QEMU's main loop" {
+	start_other 'pages=16384 order=random access=modify report=1'
+	sample_with_stops main_loop 0.3 1
+	is_degraded "paused, or kept waiting by QEMU"
+}
+
+# Its processor halts at once, for ever; under TCG it sleeps as one that is kept.
+@test "a guest that is idle is not kept waiting" {
+	local accelerator
+	guest=idle
+	hogs=()
+	head -c 65536 /dev/zero | tr '\0' '\364' >"$BATS_TEST_TMPDIR/halt.rom"
+	mkdir -p "$embed_root/run/qemu"
+	for accelerator in kvm tcg; do
+		qemu-system-x86_64 -name "$guest,debug-threads=on" -accel $accelerator -m 64 -machine pc -nodefaults -display none \
+			-bios "$BATS_TEST_TMPDIR/halt.rom" -qmp "unix:$embed_root/idle.qmp,server=on,wait=off" \
+			-daemonize -pidfile "$embed_root/run/qemu/idle.pid" 3>&-
+		pid=$(embed_guest_pid idle)
+		wss --qmp "$embed_root/idle.qmp" sample --window 2s --output csv
+		[[ $err$out != *"kept waiting"* ]]
+		# Its window has been judged, which names a cause if there is one.
+		[ "$status" = 0 ] || [[ $err == *"touched nothing at all within the window: it did not run, or needs a longer window" ]]
+		kill -KILL "$pid"
+		wait_until 10 eval "! kill -0 $pid 2>/dev/null"
 	done
 }

@@ -78,7 +78,7 @@ check "stored samples are at 4 KiB by default" json_is granularity_bytes 4096
 
 test_log_ends_early
 test_paused
-virsh -q domdirtyrate-calc huge --seconds 10 --mode=page-sampling >/dev/null
+virsh -q domdirtyrate-calc huge --seconds 25 --mode=page-sampling >/dev/null
 wss sample huge --granularity 4k --window 1s --max-stall 10s --output json
 check "somebody else's calculation is not disturbed" refused 1 'dirty-rate calculation'
 wss sample huge --granularity 4k --window 51s --output json
@@ -88,7 +88,7 @@ check "auto chooses native if there would be too many faults" json_is granularit
 check "and gives the reason" noted 'faults, over the limit of 1'
 wss sample huge --window 51s --max-stall 1ms --output json
 check "auto chooses native if arming would take too long" refused 5 'for one stall'
-check "the log ends before a kill" wait_until 30 log_is_off huge
+check "the log ends before a kill" wait_until 60 log_is_off huge
 wss_start sample huge --granularity 4k --window 3s --max-stall 10s
 kill -KILL "$wss_pid"
 wss_wait

@@ -71,9 +71,8 @@ test_edge() { # NAME SET-BYTES
 		in_range $((edge - base)) $(($2 * 90 / 100)) $(($2 * 110 / 100))
 	check "$1: it has all its memory back" wait_until 60 has_size "$1" "$assigned"
 	check "$1: no step is left in the journal" [ "$(journal 'done = 0')" = 0 ]
-	size=$(csv recommended_size_bytes)
-	diag "recommended $(mib "$(csv recommended_bytes)"), with the reserve $(mib "$size"):" \
-		"$((1000 * size / edge)) in 1000 of the edge"
+	size=$(csv recommended_bytes)
+	diag "recommended $(mib "$size"): $((1000 * size / edge)) in 1000 of the edge"
 	check "$1: the recommendation is between the edge and 1.3 times it" \
 		in_range "$size" "$edge" $((edge * 13 / 10))
 }
@@ -169,10 +168,9 @@ test_redis() {
 	# Six times each key, on average.
 	test_windows redis $((6 * redis_keys)) || return 1
 	check "redis: it is squeezed" squeeze_guest redis || return 1
-	edge=$(csv paging_edge_bytes) size=$(csv recommended_size_bytes)
+	edge=$(csv paging_edge_bytes) size=$(csv recommended_bytes)
 	diag "edge $(mib "$(csv paging_low_bytes)") - $(mib "$(csv paging_high_bytes)"): $(csv reason)"
-	diag "recommended $(mib "$(csv recommended_bytes)"), with the reserve $(mib "$size"):" \
-		"$((1000 * size / edge)) in 1000 of the edge"
+	diag "recommended $(mib "$size"): $((1000 * size / edge)) in 1000 of the edge"
 	check "redis: it has all its memory back" wait_until 60 has_size redis "$assigned"
 	check "redis: the recommendation is between the edge and 1.3 times it" \
 		in_range "$size" "$edge" $((edge * 13 / 10)) && test_redis_rate

@@ -34,7 +34,8 @@ const STEPS = [[120, "2m", 0.62], [600, "10m", 0.5], [3600, "1h", 0.38], [86400,
 function coldOf(rss, watched) {
 	return {
 		age_seconds: 12, since_seconds: watched, held_bytes: pages(rss * 0.95), absent_bytes: pages(rss * 0.12), granularity_bytes: 4096,
-		ages: STEPS.map(([seconds, age, share]) => ({ age, ...(seconds ? { seconds } : {}), low_bytes: pages(rss * share * 0.85), high_bytes: pages(rss * share), observed: 0.97 })),
+		ages: STEPS.map(([seconds, age, share]) => ({ age, ...(seconds ? { seconds } : {}), observed: 0.97,
+			...(seconds > watched ? {} : { low_bytes: pages(rss * share * 0.85), high_bytes: pages(rss * share) }) })),
 	};
 }
 
@@ -74,7 +75,7 @@ function guestOf(i, name, random, now) {
 			why: ["4.00 GiB -> 2.00 GiB would free 1.50 GiB on the host; medium confidence: 10080 windows in 7 days", "windows of 4 s by mmu at 4 KiB granularity"] },
 		...(coarse ? { coarse: "unsupported", coarse_why: "4 KiB granularity: device 'x' is not known to survive the dirty log" } : {}),
 		kind: "coarse", sample_age_seconds: Number((random() * 60).toFixed(1)), stale: false,
-		sample: { domain: name, uuid: uuidOf(i), time: isoOf(now - 30000), quality: coarse ? "degraded" : "ok", method: "mmu", observes: "accesses",
+		sample: { domain: name, uuid: uuidOf(i), time: isoOf(now - 30000), quality: "ok", method: "mmu", observes: "accesses",
 			granularity_bytes: coarse ? 2 * MIB : 4096, window_seconds: 4.002, wss_bytes: wss, wss_low_bytes: low, wss_high_bytes: wss,
 			memory: { maximum_bytes: maximum, balloon_bytes: balloon, rss_bytes: rss, swap_bytes: 0 },
 			curve: curveOf(wss, 4.002).map((p) => coarse ? { ...p, low_bytes: pages(p.bytes * 0.3), high_bytes: p.bytes } : p),
@@ -132,7 +133,9 @@ function sumOf(guests, get) {
 
 function hostOf(guests, now, more) {
 	const of = (key) => sumOf(guests, (g) => g.sample && g.sample.memory[key]), advice = (key) => sumOf(guests, (g) => g.recommendation && g.recommendation[key]);
-	const totals = { wss: sumOf(guests, (g) => g.sample && g.sample.wss_bytes), balloon: of("balloon_bytes"), maximum: of("maximum_bytes"), rss: of("rss_bytes"), swap: of("swap_bytes"),
+	const bounds = (key) => (sumOf(guests, (g) => g.sample && g.sample[key]) || {}).bytes;
+	const wss = sumOf(guests, (g) => g.sample && g.sample.wss_bytes);
+	const totals = { wss: wss && { ...wss, low_bytes: bounds("wss_low_bytes"), high_bytes: bounds("wss_high_bytes") }, balloon: of("balloon_bytes"), maximum: of("maximum_bytes"), rss: of("rss_bytes"), swap: of("swap_bytes"),
 		recommended: advice("recommended_bytes"), reclaimable: advice("reclaimable_bytes") };
 	const count = (test) => guests.filter(test).length;
 	return {
@@ -168,14 +171,17 @@ function write(directory, options) {
 			shorten(one.history, options.slots);
 			one.trend = one.trend.map((value, i) => i < 48 - Math.ceil(options.slots / 6) ? null : value);
 		});
-	const guests = made.map((one) => one.guest), held = options.held ? { held: options.held } : {};
+	const guests = made.map((one) => one.guest), held = options.held ? { held: options.held, held_seconds: 90 } : {};
 	const put = (name, value) => fs.writeFileSync(path.join(directory, `${name}.json`), `${JSON.stringify(value)}\n`);
 	for (const name of fs.readdirSync(directory))
 		fs.rmSync(path.join(directory, name));
 	put("host", hostOf(guests, now, { ...held, ...options.host }));
 	put("guests", { schema: "virt-wss/guests/1", time: isoOf(now), ...held, guests });
+	// Its trend is of windows that count large pages as a whole, though the last one does not.
+	const trendOfBounds = made.find((one) => one.guest.sample && !one.guest.coarse);
 	put("trends", { schema: "virt-wss/trends/1", time: isoOf(now), start_seconds: Math.floor(now / 1000) - 86400, step_seconds: 1800,
-		wss_bytes: Object.fromEntries(made.filter((one) => one.guest.sample).map((one) => [one.guest.uuid, one.trend])) });
+		wss_bytes: Object.fromEntries(made.filter((one) => one.guest.sample).map((one) => [one.guest.uuid, one.trend])),
+		bounds: Object.fromEntries(made.filter((one) => one.guest.sample).map((one) => [one.guest.uuid, one.guest.coarse || one === trendOfBounds ? "at most" : "exact"])) });
 	for (const one of made)
 		if (one.guest.sample)
 			put(one.guest.uuid, one.history);

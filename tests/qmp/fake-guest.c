@@ -71,8 +71,7 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 		return asprintf(ret_text,
 				"\"return\": {\"status\": \"%s\", \"singlestep\": false, "
 				"\"running\": %s}",
-				guest->status,
-				strcmp(guest->status, "running") ? "false" : "true");
+				guest->status, strcmp(guest->status, "running") ? "false" : "true");
 	if (!strcmp(command, "query-kvm"))
 		return asprintf(ret_text, "\"return\": {\"enabled\": %s, \"present\": true}",
 				guest->kvm ? "true" : "false");
@@ -85,10 +84,10 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 				"\"return\": {\"base-memory\": %" PRIu64 ", \"plugged-memory\": 0}",
 				ram_bytes);
 	if (!strcmp(command, "query-memdev"))
-		return asprintf(
-			ret_text,
-			"\"return\": [{\"id\": \"pc.ram\", \"size\": %" PRIu64 ", \"share\": %s}]",
-			ram_bytes, guest->anonymous ? "false" : "true");
+		return asprintf(ret_text,
+				"\"return\": [{\"id\": \"pc.ram\", \"size\": %" PRIu64
+				", \"share\": %s}]",
+				ram_bytes, guest->anonymous ? "false" : "true");
 	if (!strcmp(command, "query-memory-devices") || !strcmp(command, "query-stats"))
 		return asprintf(ret_text, "\"return\": []");
 	if (!strcmp(command, "qom-get confidential-guest-support"))
@@ -106,10 +105,9 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 		return guest->has_balloon
 			       ? asprintf(ret_text, "\"return\": {\"actual\": %" PRIu64 "}",
 					  guest->balloon_bytes)
-			       : asprintf(ret_text,
-					  "\"error\": {\"class\": \"DeviceNotActive\", "
-					  "\"desc\": \"No balloon device has been "
-					  "activated\"}");
+			       : asprintf(ret_text, "\"error\": {\"class\": \"DeviceNotActive\", "
+						    "\"desc\": \"No balloon device has been "
+						    "activated\"}");
 	return asprintf(ret_text,
 			"\"error\": {\"class\": \"CommandNotFound\", "
 			"\"desc\": \"The command %s has not been found\"}",
@@ -163,8 +161,7 @@ static void *map_ram(size_t bytes, bool anonymous)
 		if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
 			return NULL;
 	}
-	if (mmap(reserved, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) ==
-		    MAP_FAILED ||
+	if (mmap(reserved, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED ||
 	    madvise(reserved, bytes, MADV_DONTFORK) < 0)
 		return NULL;
 	return reserved;

@@ -41,6 +41,9 @@
  *	delay MS                wait
  *	split N [MS]            from now on send N bytes at a time, MS apart
  *	close                   close the connection
+ *	end MS                  close the connection, and end that much later
+ *	owe                     send the reply to the next client, before its first one, as QEMU does
+ *				if a client has gone meanwhile
  *	hang                    do nothing more until the client leaves
  *
  * An empty section is silence: the next command is served normally.
@@ -71,6 +74,9 @@ struct client {
 	char command[FAKE_COMMAND_MAX];
 	char id[128]; /* as JSON */
 };
+
+/* The id of a command whose reply goes to the next client, "": there is none. */
+static char owed_id[128];
 
 void fake_die(const char *fmt, ...)
 {
@@ -109,8 +115,7 @@ static bool send_bytes(struct client *c, const char *text, size_t len)
 	return true;
 }
 
-static bool send_line(struct client *c, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+static bool send_line(struct client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static bool send_line(struct client *c, const char *fmt, ...)
 {
@@ -217,7 +222,7 @@ static bool send_repeated(struct client *c, const char *text, size_t count)
 	return sent;
 }
 
-#define FLOOD_EVENT                                                                           \
+#define FLOOD_EVENT \
 	"{\"event\": \"FLOOD\", \"timestamp\": {\"seconds\": 1, \"microseconds\": 2}}\r\n"
 
 static bool send_event(struct client *c, char *args)
@@ -288,6 +293,15 @@ static bool run_action(struct client *c, const struct fake_action *action)
 		c->split_ms = ms ? atol(ms) : 0;
 		return true;
 	}
+	if (!strcmp(verb, "end")) {
+		shutdown(c->fd, SHUT_RDWR);
+		pause_ms((long)number);
+		exit(0);
+	}
+	if (!strcmp(verb, "owe")) {
+		strcpy(owed_id, c->id);
+		wait_gone(c);
+	}
 	if (!strcmp(verb, "hang"))
 		wait_gone(c);
 	return false;
@@ -297,6 +311,11 @@ static bool respond(struct client *c)
 {
 	struct fake_section *section = fake_script_find(c->script, c->command);
 
+	if (c->command[0] && owed_id[0]) {
+		if (!send_line(c, "{\"return\": {}, \"id\": %s}", owed_id))
+			return false;
+		owed_id[0] = '\0';
+	}
 	if (!section)
 		return send_default(c);
 	for (size_t i = 0; i < section->count; i++)
@@ -353,8 +372,7 @@ static int listen_on(const char *path)
 		fake_die("socket path too long: %s", path);
 	strcpy(addr.sun_path, path);
 	unlink(path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-	    listen(fd, 1) < 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 1) < 0)
 		fake_die("cannot listen on %s: %s", path, strerror(errno));
 	return fd;
 }

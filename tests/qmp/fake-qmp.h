@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The parts of the fake QMP server; fake-qmp.c describes the program and its scripts. */
-#ifndef TESTS_FAKE_QMP_H
-#define TESTS_FAKE_QMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ void fake_ram_start(const struct fake_guest *guest);
 
 /* Prints "fake-qmp: " and the message, and exits with 1. */
 void fake_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-#endif

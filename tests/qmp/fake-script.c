@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const char *const verbs[] = {
-	"default", "return", "error", "event", "events", "flood", "raw",
-	"line",	   "huge",   "deep",  "delay", "split",	 "hang",  "close",
+	"default", "return", "error", "event", "events", "flood", "raw", "line",
+	"huge",	   "deep",   "delay", "split", "hang",	 "close", "end", "owe",
 };
 
 static void *grow(void *array, size_t count, size_t entry_bytes)
@@ -65,7 +65,8 @@ static bool set_guest(struct fake_guest *guest, const char *key, const char *val
 static bool set_ram(struct fake_guest *guest, const char *args)
 {
 	char kind[16] = "memfd";
-	int fields = sscanf(args, "%" SCNu64 " %" SCNu64 " %15s", &guest->ram_mib, &guest->touch_mib, kind);
+	int fields = sscanf(args, "%" SCNu64 " %" SCNu64 " %15s", &guest->ram_mib,
+			    &guest->touch_mib, kind);
 
 	guest->anonymous = !strcmp(kind, "anonymous");
 	return fields >= 2 && guest->touch_mib <= guest->ram_mib &&

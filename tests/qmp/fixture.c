@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+const struct qmp_limits canned_limits = {4u << 20, 32u << 20, 64, NULL, 1};
+
 static void write_script(const char *path, const char *script)
 {
 	FILE *f = fopen(path, "we");
@@ -107,7 +109,7 @@ struct qmp *connect_stream(const char *text)
 	int len = snprintf(all, sizeof(all), "%s%s", GREETING, text);
 
 	assert_in_range(len, 0, sizeof(all) - 1);
-	if (qmp_open_fd(stream_of(all, (size_t)len), PLENTY_MS, NULL, &qmp, &err) < 0)
+	if (qmp_open_fd(stream_of(all, (size_t)len), PLENTY_MS, &canned_limits, &qmp, &err) < 0)
 		fail_msg("%s", err.text);
 	return qmp;
 }

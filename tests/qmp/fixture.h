@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by the tests of qmp/: a fake server process, a prepared stream, a canned transport. */
-#ifndef TESTS_QMP_FIXTURE_H
-#define TESTS_QMP_FIXTURE_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
-
-#include "qmp.h"
+#include "qmp/qmp.h"
+#include "tests/testing.h"
 
 /* Ample time for anything that should succeed, even under valgrind and on a busy machine. */
-#define PLENTY_MS 20000u
+#define PLENTY_MS 60000u
 
-#define GREETING                                                                              \
-	"{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 0, \"minor\": 2, \"major\": 7}, "     \
-	"\"package\": \"\"}, \"capabilities\": []}}\r\n"                                      \
-	"{\"return\": {}, \"id\": \"qmp-1\"}\r\n"
+#define GREETING_ALONE                                                                    \
+	"{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 0, \"minor\": 2, \"major\": 7}, " \
+	"\"package\": \"\"}, \"capabilities\": []}}\r\n"
+#define GREETING GREETING_ALONE "{\"return\": {}, \"id\": \"qmp-1\"}\r\n"
+
+/* Ids from 1 on, for replies that were written before the commands were sent. */
+extern const struct qmp_limits canned_limits;
 
 struct fake {
 	pid_t pid;
@@ -50,18 +47,16 @@ extern char canned_command[512]; /* the last command that such a connection sent
 /* Returns a monotonic time, to measure durations. */
 uint64_t now_ms(void);
 
-#define assert_code(err, expected)                                                            \
-	do {                                                                                  \
-		if ((err)->code != (expected))                                                \
-			fail_msg("code %d where %d was expected: %s", (err)->code,            \
-				 (expected), (err)->text);                                    \
+#define assert_code(err, expected)                                                             \
+	do {                                                                                   \
+		if ((err)->code != (expected))                                                 \
+			fail_msg("code %d where %d was expected: %s", (err)->code, (expected), \
+				 (err)->text);                                                 \
 	} while (0)
 
 /* Asserts that the text contains needle and is one line. */
-#define assert_text(err, needle)                                                              \
-	do {                                                                                  \
-		if (!strstr((err)->text, needle) || strchr((err)->text, '\n'))                \
-			fail_msg("no \"%s\" in: %s", needle, (err)->text);                    \
+#define assert_text(err, needle)                                               \
+	do {                                                                   \
+		if (!strstr((err)->text, needle) || strchr((err)->text, '\n')) \
+			fail_msg("no \"%s\" in: %s", needle, (err)->text);     \
 	} while (0)
-
-#endif

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "../divert.h"
-#include "query.h"
+#include "../patient.h"
+#include "qmp/query.h"
 
 #define SHORT_MS 150u
 
@@ -26,11 +27,11 @@ static bool fails(void)
 	return fail_in >= 0 && fail_in-- == 0;
 }
 
-#define FAILING(type, name, params, args)                                                     \
-	static __typeof__(&name) real_##name;                                                 \
-	static type failing_##name params                                                     \
-	{                                                                                     \
-		return fails() ? (type)0 : real_##name args;                                  \
+#define FAILING(type, name, params, args)                    \
+	static __typeof__(&name) real_##name;                \
+	static type failing_##name params                    \
+	{                                                    \
+		return fails() ? (type)0 : real_##name args; \
 	}
 
 FAILING(void *, calloc, (size_t count, size_t size), (count, size))
@@ -83,12 +84,11 @@ static void refuse_path(const char *path, unsigned int timeout_ms, enum wss_erro
 	assert_text(&err, needle);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
 	char path[300] = "/tmp/test-qmp-file-XXXXXX";
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	refuse_path(path, PLENTY_MS, WSS_ERR_CONNECT, "it is a regular file, not a UNIX socket");
 	refuse_path("/tmp", PLENTY_MS, WSS_ERR_CONNECT, "it is a directory, not a UNIX socket");
@@ -98,11 +98,10 @@ static void test_paths(void **state)
 	refuse_path("", PLENTY_MS, WSS_ERR_USAGE, "empty");
 	memset(path, 'x', 200);
 	path[200] = '\0';
-	refuse_path(path, PLENTY_MS, WSS_ERR_USAGE,
-		    "socket path has 200 characters, limit 107");
+	refuse_path(path, PLENTY_MS, WSS_ERR_USAGE, "socket path has 200 characters, limit 107");
 }
 
-static void test_greetings(void **state)
+TEST(test_greetings)
 {
 	static const struct {
 		const char *script;
@@ -125,7 +124,6 @@ static void test_greetings(void **state)
 		{"on qmp_capabilities\n error CommandNotFound no\n", WSS_ERR_CONNECT, "no ("},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		bool hangs = strstr(cases[i].script, "hang") != NULL;
 		struct fake fake;
@@ -137,13 +135,45 @@ static void test_greetings(void **state)
 	}
 }
 
+/* QEMU hands the reply to a client that was killed to the next one. */
+TEST(test_reply_to_the_client_before)
+{
+	static const char text[] = GREETING_ALONE
+		"{\"return\": 5, \"id\": \"qmp-51\"}\r\n"
+		"{\"return\": {}, \"id\": \"qmp-1\"}\r\n{\"return\": {}, \"id\": \"qmp-2\"}\r\n";
+	struct qmp *qmp = NULL;
+
+	assert_int_equal(
+		qmp_open_fd(stream_of(text, strlen(text)), PLENTY_MS, &canned_limits, &qmp, NULL),
+		0);
+	assert_int_equal(qmp_execute(qmp, "query-x", NULL, PLENTY_MS, NULL, NULL), 0);
+	qmp_close(qmp);
+}
+
+/* Another virt-wss may have been killed in the very command that this one begins with. */
+TEST(test_reply_to_a_client_like_this_one)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct fake fake;
+	struct qmp *qmp;
+
+	fake_start(&fake, "on qmp_capabilities\n owe\non qmp_capabilities\n default\n");
+	refuse_path(fake.socket, SHORT_MS, WSS_ERR_CONNECT, "no reply");
+	for (int i = 0; i < 3; i++) {
+		qmp = fake_connect(&fake, NULL);
+		if (qmp_execute(qmp, "query-status", NULL, PLENTY_MS, NULL, &err) < 0)
+			fail_msg("%s", err.text);
+		qmp_close(qmp);
+	}
+	fake_stop(&fake);
+}
+
 /* As with QEMU, the second client is served once the first has left. */
-static void test_second_client_waits(void **state)
+TEST(test_second_client_waits)
 {
 	struct fake fake;
 	struct qmp *qmp;
 
-	(void)state;
 	fake_start(&fake, "");
 	qmp = fake_connect(&fake, NULL);
 	refuse_path(fake.socket, SHORT_MS, WSS_ERR_CONNECT, "no QMP greeting in time");
@@ -153,15 +183,13 @@ static void test_second_client_waits(void **state)
 }
 
 /* Nobody accepts and the queue is full: connect() itself must end by the deadline. */
-static void test_full_queue(void **state)
+TEST(test_full_queue)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int listener = socket(AF_UNIX, SOCK_STREAM, 0), clients[8], connected = 0;
 	uint64_t start;
 
-	(void)state;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/tmp/test-qmp-queue-%d",
-		 (int)getpid());
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/tmp/test-qmp-queue-%d", (int)getpid());
 	unlink(addr.sun_path);
 	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(listener, 0), 0);
@@ -173,7 +201,8 @@ static void test_full_queue(void **state)
 	assert_in_range(connected, 1, 7);
 	assert_int_equal(errno, EAGAIN);
 	start = now_ms();
-	refuse_path(addr.sun_path, SHORT_MS, WSS_ERR_CONNECT, "has not accepted the connection within 150 ms");
+	refuse_path(addr.sun_path, SHORT_MS, WSS_ERR_CONNECT,
+		    "has not accepted the connection within 150 ms");
 	assert_in_range(now_ms() - start, SHORT_MS, PLENTY_MS);
 	for (int i = 0; i <= connected; i++)
 		close(clients[i]);
@@ -182,18 +211,16 @@ static void test_full_queue(void **state)
 }
 
 /* open() owns the descriptor, on failure as well; an odd descriptor is an error, not a crash. */
-static void test_descriptors(void **state)
+TEST(test_descriptors)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct qmp *qmp = NULL;
 	int fd;
 
-	(void)state;
 	fd = stream_of("{}\n", 3);
 	assert_int_equal(qmp_open_fd(fd, PLENTY_MS, NULL, &qmp, &err), -1);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
-	assert_int_equal(qmp_open_fd(open("/dev/null", O_RDWR), PLENTY_MS, NULL, &qmp, &err),
-			 -1);
+	assert_int_equal(qmp_open_fd(open("/dev/null", O_RDWR), PLENTY_MS, NULL, &qmp, &err), -1);
 	assert_int_equal(qmp_open_fd(-1, PLENTY_MS, NULL, &qmp, &err), -1);
 	assert_null(qmp);
 }
@@ -243,15 +270,13 @@ static void expect_canned(struct qmp *qmp, const char *reply, enum wss_error_cod
 	assert_text(&err, "QMP query-x: ");
 }
 
-static void test_other_transport(void **state)
+TEST(test_other_transport)
 {
 	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
 	struct wss_error err = WSS_ERROR_INIT;
-	struct json_object *event = NULL;
 	struct qmp_peer peer;
 	struct qmp *qmp = NULL;
 
-	(void)state;
 	limits.reply_bytes = 100;
 	assert_int_equal(qmp_open_transport(&recording, &seen, &limits, &qmp, &err), 0);
 	seen.reply = "{\"return\": {}, \"id\": \"libvirt-7\"}\n";
@@ -268,16 +293,14 @@ static void test_other_transport(void **state)
 	expect_canned(qmp, "{\"return\": 1, \"error\": {}}", WSS_ERR_FAILED, "both");
 	expect_canned(qmp, "{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"no\"}}",
 		      WSS_ERR_UNSUPPORTED, "no (CommandNotFound)");
-	expect_canned(
-		qmp,
-		"{\"return\": \"01234567890123456789012345678901234567890123456789012345678"
-		"9012345678901234567890123456789\"}",
-		WSS_ERR_FAILED, "the reply is larger than 100 bytes");
+	expect_canned(qmp,
+		      "{\"return\": \"01234567890123456789012345678901234567890123456789012345678"
+		      "9012345678901234567890123456789\"}",
+		      WSS_ERR_FAILED, "the reply is larger than 100 bytes");
 	seen.reply = "{\"return\": {}}";
 	assert_int_equal(qmp_execute(qmp, "query-x", NULL, 1000, NULL, &err), 0);
 
-	assert_int_equal(qmp_next_event(qmp, 0, &event, &err), -1);
-	assert_code(&err, WSS_ERR_UNSUPPORTED);
+	assert_false(qmp_stops_seen(qmp).stopped);
 	assert_int_equal(qmp_peer(qmp, &peer, &err), -1);
 	assert_code(&err, WSS_ERR_UNSUPPORTED);
 	assert_text(&err, "a recording");
@@ -312,7 +335,7 @@ static int step_socket(struct wss_error *err)
 	fail_in = -1;
 	fd = stream_of(text, strlen(text));
 	fail_in = saved;
-	result = qmp_open_fd(fd, PLENTY_MS, NULL, &qmp, err);
+	result = qmp_open_fd(fd, PLENTY_MS, &canned_limits, &qmp, err);
 	if (!result)
 		result = qmp_execute(qmp, "query-x", NULL, PLENTY_MS, NULL, err);
 	qmp_close(qmp);
@@ -347,25 +370,16 @@ static int step_queries(struct wss_error *err)
 	return result;
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-	(void)state;
 	assert_in_range(fail_each(step_socket), 10, 100);
 	assert_in_range(fail_each(step_queries), 20, 200);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_greetings),
-		cmocka_unit_test(test_second_client_waits),
-		cmocka_unit_test(test_full_queue),
-		cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_other_transport),
-		cmocka_unit_test(test_no_memory),
-	};
-
 	divert_allocations();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	/* The fake QEMU is one. */
+	patient_clock.children = true;
+	return tests_run_each(patient_begin, patient_end);
 }

@@ -15,8 +15,7 @@ setup_file() {
 setup() {
 	root_setup
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
-	wss sample web1 --store --window 1s --count 12
-	[ "$status" = 0 ]
+	wait_until 60 wss_store --window 1s --max-stall 5s web1
 }
 
 size_mib() {

@@ -8,29 +8,28 @@ setup_file() {
 	[ -z "$root_missing" ] || return 0
 	daemon_new
 	# Memory that the guest has touched and freed: when it gives that up, the host gets it.
-	local args='wss.map=380 wss.lazy=1 wss.rate=200000 wss.phases=380:10,32:0'
+	local args='wss.map=380 wss.lazy=1 wss.rate=200000 wss.phases=380:0 wss.control=ttyS1'
+	mkfifo -m 666 "$dir/control".{in,out}
 	embed_guest_dir=$dir type=qemu memory=$assigned args="$args" \
 		embed_guest_xml web1 | sed "s|$embed_root/web1.console|$dir/console|
-		s|<memballoon model='none'/>|<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>|" \
+		s|<memballoon model='none'/>|<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>\
+			<serial type='pipe'><source path='$dir/control'/><target port='1'/></serial>|" \
 		>"$dir/web1.xml"
 	as_nobody virsh -q -c qemu:///session define "$dir/web1.xml"
 	ln -s "$dir/console" "$(embed_console web1)"
-	boot_web1
-}
-
-# Only after a boot has the host memory of it to reclaim.
-boot_web1() {
-	as_nobody virsh -q -c qemu:///session destroy web1 2>/dev/null || true
-	rm -f "$dir/console"
+	ln -s "$dir/control.in" "$embed_root/web1.control.in"
 	as_nobody virsh -q -c qemu:///session start web1
 	embed_guest_wait_ready web1
-	wait_until 60 freed web1
+	wait_until 60 has_reported web1
+	refill_web1
 }
 
-freed() { # NAME
-	local phase
-	phase=$(embed_guest_field "$1" phase)
-	[ "${phase:-0}" -ge 2 ]
+# Afterwards the guest has all its memory, and the host has memory of it to reclaim.
+refill_web1() {
+	setmem "$assigned"
+	wait_until 20 taken_is web1 0
+	touch_all web1 380
+	touch_mib web1 32
 }
 
 teardown_file() {
@@ -56,8 +55,7 @@ setup() {
 	wss_as=("${nobody[@]}")
 	export LIBVIRT_DEFAULT_URI=qemu:///session VIRT_WSS_HISTORY=$dir/run/history.db
 	rm -f "$VIRT_WSS_HISTORY"*
-	setmem 512
+	setmem "$assigned"
 	wait_until 20 taken_is web1 0
-	wss sample web1 --store --window 300ms --count 15
-	[ "$status" = 0 ]
+	wait_until 60 wss_store --window 300ms --max-stall 5s web1
 }

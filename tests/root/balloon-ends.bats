@@ -44,23 +44,66 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
+qemu_sockets() { # PID
+	find "/proc/$1/fd" -lname 'socket:*' | wc -l
+}
+
+# Keeps others from this libvirt, which admits one process at a time, for as long as the file hold exists.
+libvirt_hold() {
+	: >"$BATS_TEST_TMPDIR/hold"
+	perl -MFcntl -e 'open(my $f, "+>>", $ARGV[0]) or die; my $lock = pack("s s x4 q q i", F_WRLCK, 0, 0, 0, 0); fcntl($f, F_SETLK, $lock) or die;
+		rename("$ARGV[1]", "$ARGV[1].held"); select(undef, undef, undef, 0.1) while -e "$ARGV[1].held"' \
+		"$embed_root/run/qemu/driver.pid" "$BATS_TEST_TMPDIR/hold" 3>&- &
+	wait_until 20 [ -e "$BATS_TEST_TMPDIR/hold.held" ]
+}
+
+# The pipe is filled once the reader has stopped.
+@test "a reader of the messages that stalls keeps neither --apply nor its watchdog from giving memory back" {
+	for signal in TERM KILL; do
+		mkfifo "$BATS_TEST_TMPDIR/messages.$signal"
+		cat "$BATS_TEST_TMPDIR/messages.$signal" >"$BATS_TEST_TMPDIR/apply" 3>&- &
+		reader_pid=$!
+		"${wss_as[@]}" "$virt_wss" balloon --apply --period 3s --window 300ms --pause 1s web1 \
+			2>"$BATS_TEST_TMPDIR/messages.$signal" 3>&- &
+		apply_pid=$!
+		wait_until 120 taken_at_least web1 60
+		kill -STOP "$reader_pid"
+		refute timeout 10 dd if=/dev/zero of="$BATS_TEST_TMPDIR/messages.$signal" oflag=nonblock bs=1 count=100000
+		kill -"$signal" "$apply_pid"
+		wait_until 60 none_left
+		wait_until 20 taken_is web1 0
+		kill -KILL "$reader_pid"
+		wait "$apply_pid" || true
+	done
+}
+
+# The watchdog's command must not reach a QEMU that is stopped: libvirt then connects to its monitor anew while an answer
+# to the controller waits there, may take that for its own, and kills the guest. libvirtd would stay connected.
 @test "a QEMU that does not answer delays neither the other guest nor the end" {
+	local stopped steps sockets
 	apply web1 web2
 	wait_until 120 taken_at_least web1 40
 	wait_until 120 taken_at_least web2 40
-	stopped=$(embed_guest_pid web1)
+	stopped=$(embed_guest_pid web1) watchdog=$(watchdog_pid)
+	sockets=$(qemu_sockets "$stopped")
 	kill -STOP "$stopped"
 	steps=$(journal "name = 'web2'")
 	wait_until 60 eval "[ \$(journal \"name = 'web2'\") -gt $((steps + 2)) ]"
+	kill -STOP "$watchdog"
 	kill -TERM "$apply_pid"
 	wait_until 30 eval "! kill -0 $apply_pid 2>/dev/null"
 	apply_end
 	[ "$status" = 143 ]
+	libvirt_hold
+	kill -CONT "$watchdog"
 	wait_until 20 taken_is web2 0
 	[ "$(journal "done = 0 AND name = 'web2'")" = 0 ]
 	[ "$(journal "done = 0 AND name = 'web1'")" -ge 1 ]
+	wait_until 60 said 'cannot connect to libvirt'
 	kill -CONT "$stopped"
+	wait_until 60 eval "[ \$(qemu_sockets $stopped) -lt $sockets ]"
 	# The watchdog has not given up.
+	rm "$BATS_TEST_TMPDIR/hold.held"
 	wait_until 120 none_left
 	wait_until 20 taken_is web1 0
 }

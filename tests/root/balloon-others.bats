@@ -10,7 +10,7 @@ load balloon-functions.sh
 load balloon-daemon-functions.sh
 
 @test "an administrator sets the balloon, lower or higher: the guest keeps that and is left alone" {
-	boot_web1
+	refill_web1
 	apply web1
 	wait_until 120 taken_at_least web1 60
 	setmem 220
@@ -19,7 +19,7 @@ load balloon-daemon-functions.sh
 	said 'web1: somebody else set its balloon (now .*): left alone'
 	none_left
 	keeps 220
-	boot_web1
+	refill_web1
 	apply web1
 	wait_until 120 taken_at_least web1 60
 	setmem 500
@@ -33,7 +33,7 @@ load balloon-daemon-functions.sh
 @test "an administrator sets the balloon, and --apply or squeeze is stopped at once" {
 	for size in 220 500; do
 		for command in apply squeeze; do
-			boot_web1
+			refill_web1
 			$command web1
 			wait_until 120 taken_at_least web1 60
 			setmem $size
@@ -48,7 +48,7 @@ load balloon-daemon-functions.sh
 
 @test "an administrator sets the balloon, and --apply is killed: neither watchdog nor --restore undo that" {
 	for size in 220 500; do
-		boot_web1
+		refill_web1
 		apply web1
 		wait_until 120 taken_at_least web1 60
 		setmem $size
@@ -57,7 +57,7 @@ load balloon-daemon-functions.sh
 		keeps $size
 		said 'web1: somebody else set its balloon (now .*): nothing given back'
 	done
-	boot_web1
+	refill_web1
 	apply web1
 	wait_until 120 taken_at_least web1 60
 	kill_with_watchdog

@@ -118,6 +118,35 @@ refused_for() { # NAME REASON
 	[ -z "$(field hint)" ]
 }
 
+# Its QEMU has an option that is then taken out of libvirt's state, as if it had never known.
+@test "memory that was locked behind libvirt's back is seen by recommend as by balloon" {
+	history=$BATS_TEST_TMPDIR/locked.db
+	embed_guest_start locked args="wss.map=64 wss.touch=32 wss.rate=20000" define=only
+	embed_virsh dumpxml locked --inactive | sed -e "s|<memballoon model='none'/>|<memballoon model='virtio'/>|" \
+		-e "s|</devices>|&<commandline xmlns='http://libvirt.org/schemas/domain/qemu/1.0'>\
+<arg value='-overcommit'/><arg value='mem-lock=on'/></commandline>|" >"$BATS_TEST_TMPDIR/locked.xml"
+	embed_virsh define "$BATS_TEST_TMPDIR/locked.xml" >/dev/null
+	# Otherwise its limit is that of this shell.
+	echo 'clear_emulator_capabilities = 0' >>"$embed_root/etc/qemu.conf"
+	embed_virsh start locked >/dev/null
+	sed -i /clear_emulator_capabilities/d "$embed_root/etc/qemu.conf"
+	embed_guest_wait_ready locked 180 || { tail -n 5 "$(embed_console locked)"; return 1; }
+	sed -i "/<qemu:arg value='-overcommit'/d; /<qemu:arg value='mem-lock=on'/d" "$embed_root/run/qemu/locked.xml"
+	refute grep -q mem-lock <(embed_virsh dumpxml locked)
+	grep VmLck "/proc/$(embed_guest_pid locked)/status"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((32 << 20)) 60 "$(uuid_of locked)"
+	wss balloon locked --output csv --history "$history"
+	[[ $(field action) == refused && $(field reason) == *"locked"* ]]
+	wss recommend locked --output json --history "$history"
+	[ "$status" = 0 ]
+	[[ $out == *'"locked memory"'* ]]
+	wss recommend locked --output csv --history "$history"
+	[ "$(field reclaimable_bytes)" = 0 ]
+	wss recommend locked --history "$history"
+	[[ $out$err == *"its memory cannot be reclaimed: locked memory"* ]]
+	kill "$(embed_guest_pid locked)"
+}
+
 @test "a guest that has not touched its memory is not shrunk without a gain" {
 	history=$BATS_TEST_TMPDIR/empty.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of empty)"
@@ -200,8 +229,7 @@ none_left() {
 # continue the series.
 fresh_history() { # NAME
 	rm -f "$VIRT_WSS_HISTORY"*
-	wss sample "$1" --store --window 300ms --count 15 --max-stall 5s
-	[ "$status" = 0 ]
+	wait_until 60 wss_store --window 300ms --max-stall 5s "$1"
 }
 
 offered() { # NAME
@@ -216,7 +244,7 @@ offered() { # NAME
 	fresh_history full
 	wait_until 90 offered full
 	status=0
-	timeout -k 5 240 "$virt_wss" balloon full --apply --pause 1s --period 2s --window 300ms --max-stall 5s \
+	timeout -k 5 600 "$virt_wss" balloon full --apply --pause 1s --period 2s --window 300ms --max-stall 5s \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "$status" = 1 ]

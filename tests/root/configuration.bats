@@ -73,21 +73,26 @@ gain_is_known() {
 node_add() { # XML DEVICES
 	n=$((n + 1))
 	printf "<domain type='%%s'><name>d$n</name><uuid>11111111-2222-3333-4444-55555555%04d</uuid><memory unit='MiB'>512</memory>
-		<vcpu>2</vcpu>%s<os><type arch='x86_64' machine='pc-q35-7.2'>hvm</type></os><devices>%s</devices></domain>" \
+		<vcpu>2</vcpu>%s<os><type arch='x86_64' machine='${machine:-pc-q35-7.2}'>hvm</type></os><devices>%s</devices></domain>" \
 		$n "$1" "$2" >"$BATS_TEST_TMPDIR/d$n.xml"
 }
 
-@test "libvirt turns each element into what is meant: shared memory never into a file on disk" {
+@test "libvirt turns each element into what is meant: memory never into a file on disk" {
 	local n=0 i file
 	local balloon="<memballoon model='virtio' autodeflate='on' freePageReporting='on'><stats period='10'/></memballoon>"
 	local cells="<cpu><numa><cell id='0' cpus='0-1' memory='512' unit='MiB' memAccess='shared'/></numa></cpu>"
 	cd "$BATS_TEST_TMPDIR"
-	for file in "" "<source type='anonymous'/>" "<source type='memfd'/>"; do
+	for file in "" "<source type='anonymous'/>" "<source type='memfd'/>" "<source type='file'/>"; do
 		node_add "<memoryBacking><hugepages/>$file<access mode='shared'/></memoryBacking>" "$balloon"
 		node_add "<memoryBacking><hugepages/>$file<access mode='shared'/><locked/></memoryBacking>" "<memballoon model='virtio'/>"
 		node_add "<memoryBacking><hugepages/>$file</memoryBacking>$cells" "$balloon"
-		node_add "<memoryBacking>$file<locked/></memoryBacking>" "$balloon"
+		# What is a file already may stay one.
+		[[ $file == *"'file'"* ]] || node_add "<memoryBacking>$file<locked/></memoryBacking>" "$balloon"
 		node_add "<memoryBacking><hugepages/>$file</memoryBacking>" "<memballoon model='none'/>"
+		node_add "<memoryBacking><hugepages/>$file</memoryBacking>${cells/shared/private}" "$balloon"
+		node_add "<memoryBacking><hugepages><page size='2' unit='MiB' nodeset='0'/></hugepages><nosharepages/>$file
+			<allocation mode='ondemand'/><discard/></memoryBacking>${cells/ memAccess=?shared?/}" "$balloon"
+		machine=pc-i440fx-7.2 node_add "<memoryBacking><hugepages/>$file<access mode='private'/></memoryBacking>" "$balloon"
 	done
 	{
 		echo '<node>'
@@ -96,7 +101,7 @@ node_add() { # XML DEVICES
 		echo '</node>'
 	} >node.xml
 	"$virt_wss" -c "test://$PWD/node.xml" methods --config --output csv >out.csv
-	[ "$(wc -l <out.csv)" -ge 18 ]
+	[ "$(wc -l <out.csv)" -ge 30 ]
 	python3 - $n <<-'END'
 		import csv, sys
 		import xml.etree.ElementTree as ET
@@ -114,7 +119,7 @@ node_add() { # XML DEVICES
 	END
 	for ((i = 1; i <= n; i++)); do
 		embed_virsh domxml-to-native qemu-argv --xml "$PWD/after$i.xml" >after
-		echo "d$i"
+		echo "d$i: $(<"after$i.xml")"
 		# What was shared stays so; memfd alone is shared by default.
 		[ "$(grep -c shared "d$i.xml")" = "$(grep -c '"share":true' after)" ]
 		[[ $(cat after) != *memory-backend-file* ]]

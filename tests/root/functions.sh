@@ -49,11 +49,22 @@ root_teardown_file() {
 # Runs virt-wss with a deadline: status, stdout in $out, stderr in $err.
 wss() { # ARGUMENT...
 	status=0
-	timeout -k 5 60 "${wss_as[@]}" "$virt_wss" "$@" \
+	timeout -k 5 180 "${wss_as[@]}" "$virt_wss" "$@" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	out=$(cat "$BATS_TEST_TMPDIR/out")
 	err=$(cat "$BATS_TEST_TMPDIR/err")
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+# Stores windows of guests of which most are good: 12 of each are enough to act on. For wait_until, because on a busy
+# machine a guest may get no processor within a window, which fails, or too little.
+wss_store() { # OPTION... GUEST...
+	local guest
+	wss sample --store --count 15 --output csv "$@"
+	[ "$status" = 0 ] || return 1
+	for guest in $(field domain | sort -u); do
+		[ "$(paste -d ' ' <(field domain) <(field quality) | grep -cx "$guest ok")" -ge 12 ] || return 1
+	done
 }
 
 # Prints a column of the CSV in $out, one line per row.
@@ -74,6 +85,20 @@ one_line_error() { # REGULAR-EXPRESSION
 	local lines
 	lines=$(sed -E '/^[0-9-]+ [0-9:.+]+: [0-9]+: (info|warning|error) : /d' <<<"$err")
 	[ "$(wc -l <<<"$lines")" = 1 ] && grep -qE "$1" <<<"$lines"
+}
+
+# Acts as a client of QEMU; prints what it answers to the last command.
+qmp_ask() { # SOCKET COMMAND...: in JSON, or a name only
+	# shellcheck disable=SC2016
+	timeout 10 perl -MIO::Socket::UNIX -e '
+		my $qmp = IO::Socket::UNIX->new(shift) or die "no socket";
+		my $line = <$qmp>;
+		for my $command ("qmp_capabilities", @ARGV) {
+			print $qmp $command =~ /^{/ ? "$command\n" : qq({"execute": "$command"}\n);
+			do { $line = <$qmp> // die "closed" } until $line =~ /^{"(return|error)"/;
+			die $line if $1 eq "error";
+		}
+		print $line' "$@"
 }
 
 within_percent() { # VALUE TRUTH PERCENT
@@ -116,6 +141,7 @@ armed() {
 wss_wait() { # -> status
 	status=0
 	wait "$wss_pid" || status=$?
+	wss_pid=''
 	out=$(cat "$BATS_TEST_TMPDIR/out")
 	err=$(sed '/^virt-wss: debug: /d' "$BATS_TEST_TMPDIR/err")
 	printf 'virt-wss -> %s\n%s\n%s\n' "$status" "$out" "$(cat "$BATS_TEST_TMPDIR/err")"

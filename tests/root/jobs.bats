@@ -14,7 +14,7 @@ setup_file() {
 	head -c 64M /dev/urandom | as_nobody tee "$dir/disk" >/dev/null
 	local disk="<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='$dir/disk'/>"
 	disk+="<target dev='vda' bus='virtio'/></disk>"
-	embed_guest_dir=$dir type=qemu memory=128 args='wss.map=32 wss.touch=8' embed_guest_xml web1 |
+	embed_guest_dir=$dir type=qemu memory=128 args='wss.map=32 wss.touch=8 wss.rate=200000' embed_guest_xml web1 |
 		sed "s|$embed_root/web1.console|$dir/console|; s|</devices>|$disk</devices>|" >"$dir/web1.xml"
 	on_daemon define "$dir/web1.xml"
 	on_daemon start web1

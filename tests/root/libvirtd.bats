@@ -42,11 +42,16 @@ guest_create() { # NAME
 	as_nobody virsh -q -c qemu:///session create "$dir/$1.xml"
 }
 
-guests_new() {
+# Those of an earlier test still run.
+guests_create() {
 	local guest
 	for guest in "${hung[@]}" "${healthy[@]}"; do
-		guest_create "$guest"
+		[ -e "$embed_root/s/run/libvirt/qemu/run/$guest.pid" ] || guest_create "$guest"
 	done
+}
+
+guests_hang() {
+	local guest
 	for guest in "${hung[@]}"; do
 		stop_and_wait "$(guest_pid "$guest")"
 	done
@@ -78,18 +83,27 @@ setup() {
 	wss_as=("${nobody[@]}")
 }
 
+teardown() {
+	local guest
+	[ -z "${wss_pid-}" ] || kill -KILL "$wss_pid" 2>/dev/null || true
+	for guest in "${hung[@]}"; do
+		kill -CONT "$(guest_pid "$guest" 2>/dev/null)" 2>/dev/null || true
+	done
+}
+
 @test "the service survives what happens to libvirtd, and is connected again within 5 s" {
-	timeout -k 5 300 "$WSS_SRCDIR/tests/soak/libvirtd.sh" 4 2 3>&-
+	timeout -k 5 800 "$WSS_SRCDIR/tests/soak/libvirtd.sh" 4 2 3>&-
 }
 
 @test "guests whose QEMU hangs do not disturb the others, however many they are" {
 	local command guest pids=()
-	guests_new
-	wss -c qemu:///session sample --all --window 200ms --deadline 8s --output csv
+	guests_create
+	guests_hang
+	wss -c qemu:///session sample --all --window 200ms --deadline 15s --output csv
 	[ "$status" = 3 ]
 	told_apart domain
 	for command in methods balloon; do
-		"${wss_as[@]}" timeout 60 "$virt_wss" -c qemu:///session $command --output csv \
+		"${wss_as[@]}" timeout 180 "$virt_wss" -c qemu:///session $command --output csv \
 			>"$BATS_TEST_TMPDIR/$command.out" 2>"$BATS_TEST_TMPDIR/$command.err" 3>&- &
 		pids+=($!)
 	done
@@ -120,6 +134,97 @@ setup() {
 	[ "$(field domain | wc -l)" = 9 ]
 }
 
+# What the service has throughout two seconds: what comes and goes meanwhile does not count.
+service_counts() { # MOMENT -> threads, sockets
+	local i n
+	threads=9999 sockets=9999
+	for ((i = 0; i < 20; i++)); do
+		n=$(find "/proc/$wss_pid/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
+		[ "$n" -ge "$threads" ] || threads=$n
+		n=$(find "/proc/$wss_pid/fd" -lname "socket:*" 2>/dev/null | wc -l)
+		[ "$n" -ge "$sockets" ] || sockets=$n
+		sleep 0.1
+	done
+	echo "$1: $threads threads, $sockets sockets"
+}
+
+has_grown() {
+	service_counts during
+	[ "$sockets" -ge $((sockets_before + 2)) ]
+}
+
+# To what it was before the burst, or to less.
+has_shrunk() {
+	service_counts after
+	[ "$threads" -le "$threads_before" ] && [ "$sockets" -le "$sockets_before" ]
+}
+
+# Idle connections and threads are gone: three figures in a row are the same.
+is_steady() {
+	local then="${threads-} ${sockets-}"
+	service_counts before
+	[ "$threads $sockets" = "$then" ] || steady=0
+	[ $((++steady)) -ge 3 ]
+}
+
+# How many connections are in use depends on how many windows coincide, so the service is held when they are counted.
+# libvirt's events tell of a pause however short it is; its state, which is asked before and after, does not.
+@test "a guest that virsh suspends and resumes within one window: degraded, with the share" {
+	local seconds share paused
+	[ -e "$embed_root/s/run/libvirt/qemu/run/a1.pid" ] || guest_create a1
+	for seconds in 1 0; do
+		wss_start -c qemu:///session sample a1 --window 6s --output csv
+		paused=${EPOCHREALTIME/[.,]/}
+		as_nobody virsh -q -c qemu:///session suspend a1
+		sleep "$seconds"
+		as_nobody virsh -q -c qemu:///session resume a1
+		paused=$((${EPOCHREALTIME/[.,]/} - paused))
+		wss_wait
+		[ "$status" = 0 ]
+		[ "$(field quality)" = degraded ]
+		share=$(sed -nE 's/.*the guest was (.* % and )?paused for about ([0-9.]+) %.*/\2/p' <<<"$out$err" | head -n 1)
+		echo "share $share"
+		# From the sleep's length to that of all, in percent of the window.
+		awk -v share="$share" -v seconds="$seconds" -v paused="$((paused / 1000))" -v window="$(field window_seconds)" \
+			'BEGIN { exit !(share > 0 && share >= 99 * seconds / window - 1 && share <= 0.1 * paused / window + 1) }'
+	done
+}
+
+# The pause of a minute, after which idle ones are closed, is a second here.
+@test "after a burst of guests that hang, and another libvirtd, the service is as small as before" {
+	local guest daemon steady=0 hold=$dir/run/hold
+	guests_create
+	"${wss_as[@]}" env VIRT_WSS_FAULT=short-idle "$virt_wss" -c qemu:///session serve --no-store --period 1s \
+		--window 200ms --boot 1ms --textfile "$dir/run/metrics" --hold-file "$hold" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	wss_pid=$!
+	wait_until 30 measured "$dir/run/metrics"
+	touch "$hold"
+	wait_until 60 is_steady
+	threads_before=$threads sockets_before=$sockets
+	rm "$hold"
+	guests_hang
+	wait_until 30 has_grown
+	touch "$hold"
+	for guest in "${hung[@]}"; do
+		kill -CONT "$(guest_pid "$guest")"
+	done
+	wait_until 60 has_shrunk
+	# The service starts another one as soon as it is gone.
+	daemon=$(daemon_pid)
+	kill -KILL "$daemon"
+	wait_until 20 eval "! kill -0 $daemon 2>/dev/null"
+	daemon_start
+	rm "$dir/run/metrics" "$hold"
+	wait_until 30 measured "$dir/run/metrics"
+	touch "$hold"
+	wait_until 60 has_shrunk
+	rm "$hold"
+	kill -TERM $wss_pid
+	wss_wait
+	[ "$status" = 143 ]
+}
+
 # SECONDS that libvirt takes for its capabilities, as often as it is asked.
 sample_slowly() {
 	wss_as=("${nobody[@]}" env LD_PRELOAD="$dir/hang.so" WSS_HANG=virConnectGetCapabilities: WSS_HANG_SECONDS="$1")
@@ -129,7 +234,7 @@ sample_slowly() {
 @test "a libvirt that is slow to say its capabilities is asked once, for however many guests" {
 	[ -e "$WSS_BUILDDIR/tests/tools/hang.so" ] || skip "no tests/tools/hang.so"
 	install -m 755 "$WSS_BUILDDIR/tests/tools/hang.so" "$dir"
-	sample_slowly 3 12s
+	sample_slowly 3 40s
 	[ "$status" = 0 ]
 	[ "$(field domain | wc -l)" = 9 ]
 	sample_slowly 20 4s

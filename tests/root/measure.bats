@@ -8,7 +8,7 @@ load functions.sh
 setup_file() {
 	root_setup_file
 	[ -z "$root_missing" ] || return 0
-	embed_guest_start web1 args="wss.map=256 wss.touch=64 wss.idle=15"
+	embed_guest_start web1 args="wss.map=256 wss.touch=64 wss.idle=15 wss.rate=200000"
 	embed_guest_wait_ready web1
 }
 
@@ -59,8 +59,11 @@ right_within_10_percent() { # VALUE FROM_MS
 }
 
 @test "a window of 2 s is measured as about 2 s" {
+	local began=$EPOCHREALTIME
 	wss sample web1 --window 2s --output csv
-	within_percent "$(field window_seconds)" 2 10
+	# As long as the command has taken at most, however late the end of the window was noticed on a busy machine.
+	awk -v window="$(field window_seconds)" -v a="$began" -v b="$EPOCHREALTIME" \
+		'BEGIN { print window, b - a; exit !(window >= 1.99 && window <= b - a) }'
 }
 
 @test "mmu refuses a guest without KVM, and the guest lives" {
@@ -88,11 +91,15 @@ right_within_10_percent() { # VALUE FROM_MS
 }
 
 @test "--count and --interval" {
-	began=$EPOCHREALTIME
-	wss sample web1 --count 3 --window 200ms --interval 1s --output csv
+	local times seconds
+	wss sample web1 --count 3 --window 200ms --interval 3s --output csv
 	[ "$status" = 0 ]
 	[ "$(field wss_bytes | wc -l)" = 3 ]
-	awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a; exit !(b - a >= 2.1 && b - a < 8) }'
+	mapfile -t times < <(field time)
+	seconds=$(($(date -d "${times[2]}" +%s) - $(date -d "${times[0]}" +%s)))
+	echo "$seconds s from the first to the third"
+	[ "$seconds" -ge 5 ]
+	[ "$seconds" -le 8 ]
 }
 
 @test "--pause: the sample is exact, and the guest continues" {
@@ -157,12 +164,12 @@ right_within_10_percent() { # VALUE FROM_MS
 @test "a closed pipe ends a series, and the guest continues" {
 	local ends
 	SECONDS=0
-	timeout -k 5 60 env --default-signal=PIPE "$virt_wss" sample web1 --count 1000 --window 100ms \
+	timeout -k 5 120 env --default-signal=PIPE "$virt_wss" sample web1 --count 1000 --window 100ms \
 		--pause --output csv 2>"$BATS_TEST_TMPDIR/err" | sed 2q >"$BATS_TEST_TMPDIR/out"
 	ends=("${PIPESTATUS[@]}")
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "${ends[0]}" = 141 ]
-	[ $SECONDS -lt 40 ]
+	[ $SECONDS -lt 80 ]
 	[ ! -s "$BATS_TEST_TMPDIR/err" ]
 	refute all_stopped "$(embed_guest_pid web1)"
 	wss sample web1 --window 100ms --output csv
@@ -198,13 +205,18 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$status" = 0 ]
 	[ "$(field current_bytes)" = "$bytes" ]
 	[ "$(field confidence)" = single ]
-	[ "$(field age_seconds)" -le 10 ]
+	[ "$(field age_seconds)" -le 60 ]
 }
 
 # Recordings need KVM, and a mark needs one in progress: tests/shell/ and the lab test
 # those. Commands that read recordings get an invented one here.
 @test "every example of the manual page runs" {
-	grep -E '^    (virt-wss|virsh) ' "$WSS_SRCDIR/docs/virt-wss.pod" >"$BATS_TEST_TMPDIR/examples"
+	{
+		grep -E '^    (virt-wss|virsh) ' "$WSS_SRCDIR/docs/virt-wss.pod" | grep -v 'virt-wss serve '
+		# Those of the help texts that end by themselves and measure or read.
+		sed -nsE '/^Examples:$/,$s/^  (virt-wss .*)/\1/p' \
+			"$WSS_SRCDIR"/docs/synopsis/{cold,migrate-estimate,plan,squeeze}.txt
+	} >"$BATS_TEST_TMPDIR/examples"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
 	PATH=$WSS_BUILDDIR:$PATH
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
@@ -236,7 +248,8 @@ right_within_10_percent() { # VALUE FROM_MS
 
 @test "in the end the guest has no taint but that of root, and no job" {
 	embed_virsh domjobinfo web1 | grep -q 'None'
-	[ -s "$embed_root/run/qemu/web1.xml" ] && [ -s "$embed_root/log/qemu/web1.log" ]
+	[ -s "$embed_root/run/qemu/web1.xml" ]
+	[ -s "$embed_root/log/qemu/web1.log" ]
 	refute grep -q 'custom-monitor' "$embed_root/run/qemu/web1.xml" "$embed_root/log/qemu/web1.log"
 	embed_guest_alive web1
 }

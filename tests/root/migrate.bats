@@ -147,3 +147,15 @@ compare() { # NAME
 	[ "$status" = 130 ]
 	embed_guest_alive web1
 }
+
+# As record leaves one, or another program starts it: it ends by itself.
+@test "a calculation that runs already is waited for" {
+	embed_guest_start web2 args='wss.map=64 wss.touch=16 wss.mode=write' memory=256
+	embed_guest_wait_ready web2
+	embed_virsh domdirtyrate-calc web2 --seconds 8
+	wss_launch migrate-estimate web2 --bandwidth 10GiB/s --window 1s
+	wss_wait
+	[ "$status" = 0 ]
+	grep -q 'waiting until a dirty-rate calculation has ended' "$BATS_TEST_TMPDIR/err"
+	refute grep -q 'not sampled' <<<"$err"
+}

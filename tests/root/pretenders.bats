@@ -15,7 +15,7 @@ nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 setup_file() {
 	root_setup_file
 	[ -z "$root_missing" ] || return 0
-	embed_guest_start web1 args='wss.map=128 wss.touch=64'
+	embed_guest_start web1 args='wss.map=128 wss.touch=64 wss.rate=200000'
 	embed_guest_wait_ready web1
 	embed_guest_wait_state web1 touching
 	export web1_uuid
@@ -104,7 +104,7 @@ reuse() { # FAKE UUID SERVER-OPTION... -- VICTIM-OPTION...
 		die "pid $victim, not $listener" if $victim != $listener;
 		ready("$out/victim");
 		put("referenced", referenced($victim));
-		my $wss = spawn("$out/out", "sh", "-c", 'exec timeout -k 5 30 "$@" 2>"$0"', "$out/err",
+		my $wss = spawn("$out/out", "sh", "-c", 'exec timeout -k 5 120 "$@" 2>"$0"', "$out/err",
 			$virt_wss, "--qmp", "$dir/socket", qw(sample --pause --window 300ms));
 		for (;;) {
 			my $pid = waitpid -1, 2; # WUNTRACED
@@ -117,7 +117,7 @@ reuse() { # FAKE UUID SERVER-OPTION... -- VICTIM-OPTION...
 		put("status", $? >> 8);
 		put("referenced", referenced($victim));
 EOF
-	timeout -k 5 60 unshare --pid --fork --kill-child --mount-proc perl "$BATS_TEST_TMPDIR/inside" \
+	timeout -k 5 240 unshare --pid --fork --kill-child --mount-proc perl "$BATS_TEST_TMPDIR/inside" \
 		"$BATS_TEST_TMPDIR" "$virt_wss" "$dir" "$fake" ${#server[@]} "${server[@]}" "$@" 3>&-
 	cat "$BATS_TEST_TMPDIR"/{status,out,err,referenced}
 	status=$(cat "$BATS_TEST_TMPDIR/status")
@@ -163,7 +163,7 @@ victim_untouched() {
 @test "a server whose connections another user's process serves is refused" {
 	"${nobody[@]}" perl -MIO::Socket::UNIX -e '
 		my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
-		open STDIN, "<&", $s or die; exec "sleep", 60' "$dir/socket" &
+		open STDIN, "<&", $s or die; exec "sleep", 600' "$dir/socket" &
 	pids+=($!)
 	wait_until 10 [ -S "$dir/socket" ]
 	# A process of root's takes the listening socket, and serves although it does not
@@ -186,7 +186,7 @@ victim_untouched() {
 			my $r = $reply{$q->{execute}} // "{}";
 			print qq({"return": $r$id}\n);
 		}
-		sleep 60' "${pids[0]}" -uuid $uuid 3>&- 2>"$BATS_TEST_TMPDIR/server" &
+		sleep 600' "${pids[0]}" -uuid $uuid 3>&- 2>"$BATS_TEST_TMPDIR/server" &
 	pids+=($!)
 	wss --qmp "$dir/socket" sample --pause --window 300ms
 	cat "$BATS_TEST_TMPDIR/server"

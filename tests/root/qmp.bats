@@ -21,7 +21,7 @@ setup_file() {
 		-qmp "unix:$dir/socket,server=on,wait=off" -qmp "unix:$dir/other,server=on,wait=off" \
 		-object memory-backend-memfd,id=m,size=512M,share=on -machine pc,memory-backend=m \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
-		-append 'console=ttyS0 quiet panic=-1 wss.map=256 wss.touch=64'
+		-append 'console=ttyS0 quiet panic=-1 wss.map=256 wss.touch=64 wss.rate=200000'
 	ln -s "$dir/console" "$(embed_console plain)"
 	mkdir -p "$embed_root/run/qemu"
 	cp "$dir/pid" "$embed_root/run/qemu/plain.pid"
@@ -43,15 +43,8 @@ as_nobody() { # COMMAND...
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
-# Acts as another client of QEMU.
 qmp_other() { # COMMAND
-	timeout 10 perl -MIO::Socket::UNIX -e '
-		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
-		my $line = <$qmp>;
-		for my $command ("qmp_capabilities", $ARGV[1]) {
-			print $qmp qq({"execute": "$command"}\n);
-			do { $line = <$qmp> // die "closed" } until $line =~ /"(return|error)"/;
-		}' "$dir/other" "$1"
+	qmp_ask "$dir/other" "$1" >/dev/null
 }
 
 @test "an ordinary user measures a guest of their own" {
@@ -125,7 +118,7 @@ qmp_other() { # COMMAND
 }
 
 @test "one controller per guest: the second is refused, and the first ends well" {
-	wss_start --qmp "$dir/socket" sample --window 4s
+	wss_start --qmp "$dir/socket" sample --window 8s
 	first_pid=$wss_pid
 	status=0
 	"${wss_as[@]}" timeout 20 "$virt_wss" --qmp "$dir/other" sample --window 500ms \
@@ -163,5 +156,42 @@ qmp_other() { # COMMAND
 	wss --qmp "$dir/socket" sample --window 500ms
 	[ "$status" = 5 ]
 	one_line_error 'ermission|privilege|root'
+	embed_guest_alive plain
+}
+
+# Pauses the guest ten times a second, each time for so short that hardly anybody finds it paused. -> pauser_pid
+pauses_begin() {
+	# shellcheck disable=SC2016
+	perl -MIO::Socket::UNIX -e '
+		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
+		$qmp->syswrite(qq({"execute": "qmp_capabilities"}\n));
+		alarm 120;
+		do {
+			$qmp->syswrite(qq({"execute": "stop"}\n{"execute": "cont"}\n));
+			select(undef, undef, undef, 0.1);
+		} while $qmp->sysread(my $answers, 65536)' "$dir/other" 3>&- &
+	pauser_pid=$!
+}
+
+pauses_end() {
+	kill "$pauser_pid"
+	wait "$pauser_pid" || true
+	qmp_other cont
+}
+
+# In each of its windows: content of sampled pages does not change while the guest is paused, which looks like one that
+# writes little.
+@test "migrate-estimate counts no window within which the guest was paused" {
+	pauses_begin
+	# One that begins at the very moment of a pause says so, and is no trial of this.
+	for _ in {1..5}; do
+		wss --qmp "$dir/socket" migrate-estimate --bandwidth 64MiB/s --window 1s
+		[ "$status" = 1 ] || break
+		[[ $err == *'the guest is paused, not running'* ]] || break
+	done
+	pauses_end
+	[ "$status" = 1 ]
+	[ -z "$out" ]
+	[[ $err == *'error: plain: the guest was '*'paused for about'* ]]
 	embed_guest_alive plain
 }

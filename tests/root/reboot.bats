@@ -10,7 +10,7 @@ setup_file() {
 	root_setup_file libvirtd curl
 	[ -z "$root_missing" ] || return 0
 	daemon_new
-	embed_guest_dir=$dir type=qemu memory=128 args='wss.map=32 wss.touch=8' embed_guest_xml web1 |
+	embed_guest_dir=$dir type=qemu memory=128 args='wss.map=32 wss.touch=8 wss.rate=200000' embed_guest_xml web1 |
 		sed -e "s|$embed_root/web1.console|$dir/console|" -e "s|<on_reboot>destroy|<on_reboot>restart|" \
 			>"$dir/web1.xml"
 	as_nobody virsh -q -c qemu:///session define "$dir/web1.xml"

@@ -11,7 +11,7 @@ setup_file() {
 	root_setup_file libvirtd
 	[ -z "$root_missing" ] || return 0
 	daemon_new
-	embed_guest_dir=$dir type=qemu memory=256 args='wss.map=96 wss.touch=64' \
+	embed_guest_dir=$dir type=qemu memory=256 args='wss.map=96 wss.touch=64 wss.rate=200000' \
 		embed_guest_xml plain | sed "s|$embed_root/plain.console|$dir/console|" >"$dir/plain.xml"
 	as_nobody virsh -q -c qemu:///session create "$dir/plain.xml"
 	ln -s "$dir/console" "$(embed_console plain)"
@@ -41,8 +41,8 @@ teardown_file() {
 }
 
 @test "other clients are served meanwhile" {
-	wss_start -c qemu:///session sample --window 3s
-	as_nobody timeout 2 virsh -q -c qemu:///session domstats plain
+	wss_start -c qemu:///session sample --window 10s
+	as_nobody timeout 8 virsh -q -c qemu:///session domstats plain
 	wss_wait
 	[ "$status" = 0 ]
 }
@@ -96,7 +96,7 @@ teardown_file() {
 	began=$SECONDS
 	wss -c qemu:///session sample plain --window 500ms
 	kill -CONT "$(daemon_pid)"
-	[ $((SECONDS - began)) -le 45 ]
+	[ $((SECONDS - began)) -le 90 ]
 	[ "$status" = 4 ]
 	embed_guest_alive plain
 }
@@ -107,7 +107,7 @@ teardown_file() {
 	kill -STOP "$(daemon_pid)"
 	wss_wait
 	kill -CONT "$(daemon_pid)"
-	[ $((SECONDS - began)) -le 45 ]
+	[ $((SECONDS - began)) -le 90 ]
 	[ "$status" = 0 ]
 	embed_guest_alive plain
 }

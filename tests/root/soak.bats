@@ -8,7 +8,7 @@ load functions.sh
 setup_file() {
 	root_setup_file
 	[ -z "$root_missing" ] || return 0
-	embed_guest_start soak args="wss.map=96 wss.touch=64"
+	embed_guest_start soak args="wss.map=96 wss.touch=64 wss.rate=200000"
 	embed_guest_wait_ready soak
 	wss_100_samples
 }
@@ -61,15 +61,16 @@ part() { # COLUMN FROM TO
 		}' "$BATS_FILE_TMPDIR/watched"
 }
 
-# On a busy machine a guest may get no CPU within a window and touch nothing: that must be
+# On a busy machine a guest may get little CPU within a window, or none and touch nothing: that must be
 # reported, and no other failure may occur.
 @test "100 samples are all measured, or of a guest that did not run" {
 	cat "$BATS_FILE_TMPDIR/err"
 	out=$(cat "$BATS_FILE_TMPDIR/out")
 	measured=$(field quality | grep -c '^ok$') || true
 	starved=$(field error | grep -c '^the guest touched nothing at all within the window') || true
-	echo "# measured: $measured, in which the guest did not run: $starved" >&3
-	[ $((measured + starved)) = 100 ]
+	slowed=$(paste -d' ' <(field quality) <(field notes) | grep -c '^degraded the guest was starved of CPU time by other') || true
+	echo "# measured: $measured, in which the guest ran little: $slowed, not at all: $starved" >&3
+	[ $((measured + slowed + starved)) = 100 ]
 	[ "$measured" -gt 0 ]
 	[ "$(cat "$BATS_FILE_TMPDIR/status")" = $((starved > 0)) ]
 	[ "$(wc -l <"$BATS_FILE_TMPDIR/watched")" -ge 30 ]

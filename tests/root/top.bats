@@ -8,7 +8,7 @@ load functions.sh
 setup_file() {
 	root_setup_file tmux
 	[ -z "$root_missing" ] || return 0
-	embed_guest_start web1 args="wss.map=64 wss.touch=32" define=1
+	embed_guest_start web1 args="wss.map=64 wss.touch=32 wss.rate=200000" define=1
 	embed_guest_wait_ready web1
 	embed_guest_wait_state web1 touching
 }

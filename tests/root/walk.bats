@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Follows the calls of a round that measures, stores and publishes: they go down through the
-# folders and return. The program is built by clang so that its functions report each call to
-# tests/tools/walk.c. layers.bats finds includes that climb, this test also finds function pointers
-# that do.
+# rooms and return. The program is built by clang so that its functions report each call to
+# tests/tools/walk.c. The compiler refuses includes that climb; this test also finds function
+# pointers that do.
 
 load functions.sh
 load ../shell/folders.sh
@@ -15,7 +15,7 @@ setup_file() {
 	nm "$WSS_BUILDDIR/clang/virt-wss" 2>/dev/null | grep -q ' U __cyg_profile_func_enter' ||
 		root_missing="needs clang/virt-wss, built with -finstrument-functions"
 	[ -z "$root_missing" ] || return 0
-	embed_guest_start web1 args="wss.map=64 wss.touch=32" define=1
+	embed_guest_start web1 args="wss.map=64 wss.touch=32 wss.rate=200000" define=1
 	embed_guest_wait_ready web1
 }
 
@@ -34,14 +34,14 @@ edges() {
 	od -A n -v -w32 -t u8 "$BATS_TEST_TMPDIR/walk" | awk '$4 > 0'
 }
 
-# Prints "ADDRESS FUNCTION FOLDER" for each function.
+# Prints "ADDRESS FUNCTION ROOM" for each function.
 names() {
 	edges | awk '{ print $1; print $2; print $3 }' | sort -u | grep -vx 0 >"$BATS_TEST_TMPDIR/addresses"
 	awk '{ printf "0x%x\n", $1 }' "$BATS_TEST_TMPDIR/addresses" | addr2line -f -e "$virt_wss" | paste - - |
-		sed -E 's#\t.*/(src|src/[a-z]+|qmp)/[^/]+$# \1#' | paste -d ' ' "$BATS_TEST_TMPDIR/addresses" -
+		sed -E 's#\t.*/rooms/[a-z]+/qmp/[^/]+$# qmp#; s#\t.*/rooms/[a-z]+/([a-z]+)/[^/]+$# src/\1#; s#\t.*/(src|src/[a-z]+|qmp)/[^/]+$# \1#' | paste -d ' ' "$BATS_TEST_TMPDIR/addresses" -
 }
 
-# Prints "THREAD CALLER CALLER'S-FOLDER FUNCTION FUNCTION'S-FOLDER CALLS"; the thread is named
+# Prints "THREAD CALLER CALLER'S-ROOM FUNCTION FUNCTION'S-ROOM CALLS"; the thread is named
 # after its first function.
 calls() {
 	names >"$BATS_TEST_TMPDIR/names"
@@ -50,7 +50,7 @@ calls() {
 		' "$BATS_TEST_TMPDIR/names" -
 }
 
-# Prints those calls that go to a folder which the caller's folder may not use.
+# Prints those calls that go to a room which the caller's room may not use.
 climbs() { # CALLS
 	local folder
 	for folder in $(cd "$WSS_SRCDIR" && folders); do
@@ -61,26 +61,27 @@ climbs() { # CALLS
 		!(($3 " " to) in may)' - "$1"
 }
 
-@test "a round calls down through the folders, and climbs only to report to its front end" {
+@test "a round calls down through the rooms, and climbs only to report to its caller" {
 	truncate -s 2M "$BATS_TEST_TMPDIR/walk"
 	WSS_WALK=$BATS_TEST_TMPDIR/walk LD_PRELOAD=$WSS_BUILDDIR/tests/tools/walk.so \
 		wss sample --all --store --publish --window 300ms --count 2
 	[ "$status" = 0 ]
 	calls >"$BATS_TEST_TMPDIR/calls"
-	# The whole way was seen: each folder that a sample passes, in the threads that measure and in main.
-	for pair in 'src/service src/track' 'src/track src/host' 'src/host src/base' 'src/track src/wss'; do
+	# The whole way was seen: each room that a sample passes, in the threads that measure and in main.
+	for pair in 'src/measure src/host' 'src/host src/base' 'src/measure src/base'; do
 		grep -qE "^thread_run [^ ]+ ${pair% *} [^ ]+ ${pair#* } " "$BATS_TEST_TMPDIR/calls"
 	done
-	for pair in 'src/cmd src/service' 'src/cmd src/store' 'src/store src/base' 'src/cmd src/out'; do
+	for pair in 'src/cmd src/measure' 'src/cmd src/history' 'src/history src/base' 'src/cmd src/sizing'; do
 		grep -qE "^main [^ ]+ ${pair% *} [^ ]+ ${pair#* } " "$BATS_TEST_TMPDIR/calls"
 	done
-	# Every function has a folder.
+	# Every function has a room.
 	run awk 'NF != 6 || $3 !~ /^(src|qmp)/ || $5 !~ /^(src|qmp)/' "$BATS_TEST_TMPDIR/calls"
 	echo "$output"
 	[ -z "$output" ]
 	climbs "$BATS_TEST_TMPDIR/calls" >"$BATS_TEST_TMPDIR/climbs"
-	# A thread begins in base/, and so does each piece of work of a worker. The main thread reports to the front end through the round's events.
-	run grep -vE '^[^ ]+ (thread_run|crew_work) src/base |^main (round_(tell_[a-z]+|remove)|entry_[a-z]+) src/service sample_on_[a-z]+ src/cmd ' \
+	# A thread begins in base/, and so does each piece of work of a worker. The main thread reports to the
+	# caller through the round's events, and a report asks the functions of its columns.
+	run grep -vE '^[^ ]+ (thread_run|runner_work) src/base |^main (round_(tell_[a-z]+|remove)|entry_[a-z]+) src/measure sample_on_[a-z_]+ src/cmd |^main wss_column_value src/show sample_get_[a-z_]+ src/history ' \
 		"$BATS_TEST_TMPDIR/climbs"
 	echo "$output"
 	[ -z "$output" ]

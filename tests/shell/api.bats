@@ -33,9 +33,11 @@ json() { # FILE EXPRESSION of it, as $j
 	json guests.json '@{$j->{guests}} == 3 && !grep { $_->{recommendation} } @{$j->{guests}}'
 	json host.json '$j->{guests}{total} == 3 && $j->{guests}{refused} == 1 && $j->{guests}{left_out} == 1'
 	# What is not known is not there.
+	json host.json '$j->{totals}{wss}{low_bytes} <= $j->{totals}{wss}{bytes} && $j->{totals}{wss}{bytes} <= $j->{totals}{wss}{high_bytes}'
 	json host.json '$j->{totals}{wss}{guests} == 1 && !exists $j->{totals}{recommended} && !exists $j->{held}'
 	json "$uuid.json" '@{$j->{recent}{wss_bytes}} >= 1 && !exists $j->{days}'
 	json trends.json "@{\$j->{wss_bytes}{'$uuid'}} == 48 && \$j->{wss_bytes}{'$uuid'}[47] == 1 << 20"
+	json trends.json "\$j->{bounds}{'$uuid'} eq 'exact'"
 	json guests.json 'grep { $_->{cold} && $_->{cold}{ages}[4]{high_bytes} } @{$j->{guests}}'
 }
 

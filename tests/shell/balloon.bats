@@ -91,13 +91,13 @@ refused_alike() { # DEVICES POLICY
 	[ "$status" = 1 ]
 }
 
-@test "nothing to restore is not a failure, and nothing to apply is reported" {
+@test "a history that is missing is an error of --restore, and nothing to apply is reported" {
 	local history=$BATS_TEST_TMPDIR/a/b/c
 	# Nothing is created, whether directories are missing or only the file.
 	for history in "$history" "$VIRT_WSS_HISTORY"; do
 		run "$virt_wss" balloon --restore --history "$history"
-		[ "$status" = 0 ]
-		[ "$output" = "virt-wss: $history: nothing to restore" ]
+		[ "$status" = 1 ]
+		[ "$output" = "virt-wss: error: there is no history $history" ]
 		# The history may be on a disk that is not mounted now.
 		for command in --restore --forget; do
 			run "$virt_wss" balloon test $command --history "$history"
@@ -127,6 +127,21 @@ refused_alike() { # DEVICES POLICY
 	done
 }
 
+@test "without libvirt nothing is restored, with the reason, and the journal stays open" {
+	local uri
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+		VALUES ('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, 4 << 30, 4 << 30, 2 << 30, 'test', 'test:///default')"
+	for uri in proxmox:/// kvm:///; do
+		run "$virt_wss" -c "$uri" balloon --restore
+		echo "$output"
+		[ "$status" = 5 ]
+		[ "$output" = "virt-wss: error: test: its balloon cannot be set without libvirt" ]
+		[ "$(done_rows)" = 0 ]
+	done
+}
+
 # A guest that has 2 GiB, by what the last step left to it.
 @test "a size that the last step does not explain is somebody else's, and nothing is given back" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
@@ -153,23 +168,123 @@ refused_alike() { # DEVICES POLICY
 	done
 }
 
+# Runs with a disk whose calls take two minutes, in the background -> disk_pid; disk.out, and disk.status at its end. The
+# index of the log, which a killed controller leaves behind, is in memory.
+disk_begin() { # CALLS ARGUMENT...
+	export WSS_SLOW=$1:120 WSS_SLOW_DIR=$BATS_TEST_TMPDIR WSS_SLOW_NAME='history.d*[!m]' WSS_SLOW_WHEN=$BATS_TEST_TMPDIR/slow
+	shift
+	: >"$WSS_SLOW_WHEN"
+	(
+		status=0
+		LD_PRELOAD=$WSS_BUILDDIR/tests/tools/slow.so timeout --foreground -s KILL 90 "$virt_wss" "$@" >disk.out 2>&1 || status=$?
+		echo "$status" >disk.status
+	) 3>&- &
+	disk_pid=$!
+}
+
+# Waits for its end -> status, output.
+disk_end() {
+	wait "$disk_pid"
+	status=$(cat disk.status)
+	output=$(cat disk.out)
+	echo "$status: $output"
+}
+
+said_within() { # SECONDS TEXT
+	local end=$((SECONDS + $1))
+	until grep -qF "$2" disk.out; do
+		[ $SECONDS -lt $end ] || { cat disk.out; return 1; }
+	done
+}
+
+@test "the journal's disk hangs: --restore gives memory back first, and ends" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	[ -e "$WSS_BUILDDIR/tests/tools/slow.so" ] || skip "needs slow.so"
+	cd "$BATS_TEST_TMPDIR"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+		VALUES ('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, 4096 << 20, 2200 << 20, 2048 << 20, 'test', 'test:///default')"
+	# When its file for reading hangs, nobody knows what the guest had.
+	disk_begin open,read balloon --restore
+	disk_end
+	[ "$status" = 1 ]
+	[ "$output" = "virt-wss: error: history $VIRT_WSS_HISTORY: its disk has not answered for 30 s" ]
+	disk_begin write,sync balloon --restore
+	said_within 20 "test: restored to "
+	disk_end
+	[ "$status" = 1 ]
+	[[ $output == *"error: test: history $VIRT_WSS_HISTORY: its disk has not answered for 30 s" ]]
+	disk_begin write,sync balloon --forget test
+	disk_end
+	[ "$status" = 1 ]
+	[ "$output" = "virt-wss: error: test: history $VIRT_WSS_HISTORY: its disk has not answered for 30 s" ]
+	[ "$(done_rows)" = 0 ]
+	run "$virt_wss" balloon --restore
+	[ "$status" = 0 ]
+	[ "$(done_rows)" = 1 ]
+}
+
 # The sizes of the journal move with it, and the balloon keeps what it has taken.
 @test "memory that was plugged in or unplugged after a kill -9: --restore leaves nothing in the balloon" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
-	# It had 4 GiB, of which 2 were taken; then MAXIMUM and NOW, in MiB.
-	for sizes in "6144 4096 6 GiB" "5120 3072 5 GiB" "3072 1024 3 GiB" "4608 2560 4.50 GiB" "4096 2048 4 GiB"; do
-		read -r maximum now given <<<"$sizes"
+	# It had HAD, of which all but 2 GiB were taken, with a maximum of BEFORE; then MAXIMUM and NOW, in MiB.
+	for sizes in "4096 4096 6144 4096 6 GiB" "4096 4096 5120 3072 5 GiB" "4096 4096 3072 1024 3 GiB" \
+		"4096 4096 4608 2560 4.50 GiB" "4096 4096 4096 2048 4 GiB" \
+		"4096 6144 8192 4096 6 GiB" "4096 6144 6200 2104 4.05 GiB" "4096 6144 5120 1024 3 GiB"; do
+		read -r had before maximum now given <<<"$sizes"
 		printf '%s' "<node><domain type='test'><name>web1</name><uuid>$uuid</uuid><memory unit='MiB'>$maximum</memory>" \
 			"<currentMemory unit='MiB'>$now</currentMemory><os><type>hvm</type></os>" \
 			"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
 		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
-			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
-			VALUES ('$uuid', 'web1', 1, 4 << 30, 2150 << 20, 2 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml')"
+			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri, maximum_bytes)
+			VALUES ('$uuid', 'web1', 1, $had << 20, 2150 << 20, 2 << 30, 'test', 'test://$BATS_TEST_TMPDIR/node.xml',
+			$before << 20)"
 		run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
 		echo "$sizes: $output"
 		[ "$status" = 0 ]
 		[ "$output" = "virt-wss: web1: restored to $given" ]
+	done
+}
+
+@test "a setmem after a kill -9 is not taken for plugged memory where the balloon was in use before" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	printf '%s' "<node><domain type='test'><name>db-7</name><uuid>$uuid</uuid><memory unit='MiB'>3000</memory>" \
+		"<currentMemory unit='MiB'>2600</currentMemory><os><type>hvm</type></os>" \
+		"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	# Nor does a journal of an older version tell.
+	for maximum in "3000 << 20" NULL; do
+		sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
+			(uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri, maximum_bytes)
+			VALUES ('$uuid', 'db-7', 1, 2000 << 20, 2000 << 20, 1500 << 20, 'test',
+			'test://$BATS_TEST_TMPDIR/node.xml', $maximum)"
+		run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
+		echo "$output"
+		[ "$output" = "virt-wss: db-7: somebody else set its balloon (now 2.54 GiB): nothing given back" ]
+	done
+}
+
+@test "a damaged journal: nothing passes for restored or forgotten that is not" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	printf '%s' "<node><domain type='test'><name>db-7</name><uuid>$uuid</uuid><memory unit='MiB'>3000</memory>" \
+		"<currentMemory unit='MiB'>2000</currentMemory><os><type>hvm</type></os>" \
+		"<devices><memballoon model='virtio'/></devices></domain></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	for damage in "original_bytes = -5" "original_bytes = 'much'" "uuid = uuid || 'x'"; do
+		sqlite3 "$VIRT_WSS_HISTORY" "DELETE FROM balloon;
+			INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
+			VALUES ('$uuid', 'db-7', 1, 2600 << 20, 2500 << 20, 2000 << 20, 'test');
+			UPDATE balloon SET $damage"
+		run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" balloon --restore
+		echo "$damage: $output"
+		[ "$status" = 1 ]
+		[[ $damage == uuid* || $output == *"db-7: its former size in the journal is damaged: "* ]]
+		[ "$(done_rows)" = 0 ]
+		run "$virt_wss" balloon --forget db-7
+		[ "$status" = 0 ]
+		[[ $output == *"db-7: forgotten"* ]]
+		[ "$(done_rows)" = 1 ]
 	done
 }
 

@@ -48,6 +48,17 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ "$(field age_seconds <rows | sort -n | tail -n 1)" -lt 60 ]
 }
 
+@test "ages by 2 MiB for want of memory are named" {
+	make ${uuid}2 web2 15 coarse
+	make ${uuid}3 web3 15 coarse
+	"$virt_wss" cold 2>err
+	grep -qx 'virt-wss: by 2 MiB, because ages-memory is too small for ages by 4 KiB: web2, web3' err
+	[ "$("$virt_wss" cold web2 --output csv 2>err | field granularity_bytes | sort -u)" = 2097152 ]
+	[ ! -s err ]
+	"$virt_wss" cold web1 2>err
+	run ! grep -q 'by 2 MiB' err
+}
+
 @test "a table fits 80 columns" {
 	make ${uuid}2 "$(printf 'a-long-name%.0s' 1 2 3)" 3
 	"$virt_wss" cold >table
@@ -76,6 +87,11 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	[ "$("$virt_wss" cold ${uuid}2 --output csv | field uuid | sort -u)" = ${uuid}2 ]
 	[ "$("$virt_wss" cold web2 --output csv | field uuid | sort -u | wc -l)" = 2 ]
 	[ "$("$virt_wss" cold --all --output csv | field uuid | sort -u | wc -l)" = 3 ]
+	refused 1 "web9: unknown guest: neither idle-age data nor the history has it: did you mean 'web" web9
+	refused 1 'nosuch: unknown guest: neither idle-age data nor the history has it$' nosuch
+	# The history knows it, as it was measured before.
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 3 $((64 << 20)) 60 ${uuid}9
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE guest SET name = 'web9'"
 	refused 1 'web9: no idle-age data for this guest yet' web9
 	[ -z "$output" ]
 	run "$virt_wss" cold web1 web9
@@ -102,7 +118,7 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	rm -r ages
 	run --separate-stderr "$virt_wss" cold
 	[ "$status" = 0 ]
-	[[ "$stderr" = *"no idle-age data yet beside "* ]]
+	[[ "$stderr" = *"no idle-age data yet beside "*": start virt-wss serve; --history and VIRT_WSS_HISTORY name another"* ]]
 	refused 2 'takes no -c' -c test:///default
 }
 
@@ -113,7 +129,8 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	[ "$status" = 0 ]
 	[[ "$stderr" = "virt-wss: not yet watched for the 24 h that the longest age needs: web1 for 15"*min ]]
 	run --separate-stderr "$virt_wss" cold old
-	[ "$status" = 0 ] && [ -z "$stderr" ]
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
 	for i in 4 5 6 7 8; do
 		make ${uuid}$i "new$i" 3
 	done

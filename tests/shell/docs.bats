@@ -41,9 +41,23 @@ man_text() {
 	podchecker "$BATS_TEST_TMPDIR/virt-wss.pod"
 }
 
+section() { # NAME: that of the manual page
+	sed -nE "/^=head[12] $1\$/,/^=head[12] /p" "$BATS_TEST_TMPDIR/page"
+}
+
+# The text of an option in a help text, in one line.
+option_text() { # NAME OPTION
+	awk -v option="$2" '
+		/^[^ ]|^$/ { inside = 0 }
+		/^  -/ { inside = $0 ~ "^  (-., )?" option "( |$)"; sub(/^  (-., )?--[^ ]+( [^ ]+)? +/, "") }
+		inside { sub(/^ +/, ""); text = text " " $0 }
+		END { print text; exit !text }' "docs/synopsis/$1.txt"
+}
+
 @test "the manual page has each command, with its options and an example" {
+	man_text >"$BATS_TEST_TMPDIR/page"
 	for command in $(commands); do
-		man_text | sed -n "/^=head2 $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
+		section "$command" >"$BATS_TEST_TMPDIR/section"
 		grep -qE "^    virt-wss .*\b$command\b.* web1|^    virt-wss $command" "$BATS_TEST_TMPDIR/section" || {
 			echo "$command: no example in the manual page: write one into docs/synopsis/$command.txt"
 			false
@@ -51,6 +65,19 @@ man_text() {
 		for option in $(options_of "$command"); do
 			grep -qE "^=item B<([^>]*, )?$option\b" "$BATS_TEST_TMPDIR/section" || {
 				echo "$command: no $option in the manual page"
+				false
+			}
+			# Where the page refers to another section, that one explains the same option.
+			other=$(sed -nE "s/^=item B<([^>]*, )?$option(, [^>]*)?> \(see B<(.*)>\)\$/\3/p" "$BATS_TEST_TMPDIR/section")
+			[ -n "$other" ] || continue
+			text=$(option_text "$command" "$option")
+			[ "$text" = "$(option_text "$other" "$option")" ] || {
+				echo "$command: $option is not what $other explains"
+				false
+			}
+			[ "$other" != global ] || other="GLOBAL OPTIONS"
+			section "$other" | grep -qE "^=item B<(-., )?$option( [^,>]+)?>\$" || {
+				echo "$command: $option refers to $other, which does not explain it"
 				false
 			}
 		done
@@ -92,16 +119,27 @@ with_table() { # the commands that print one
 	done
 }
 
-@test "the manual page has each column of each command" {
+@test "the manual page has each column that the first table of a command shows by default" {
+	man_text | sed 's/E<lt>/</g; s/E<gt>/>/g' >"$BATS_TEST_TMPDIR/page"
 	for command in $(with_table); do
-		man_text | sed -n "/^=head2 Columns of $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
-		"$virt_wss" "$command" --columns help | awk '$1 != "NAME" && NF > 1 { print $1 }' |
-			while read -r column; do
-				grep -qE "^=item B<$column>( |$)" "$BATS_TEST_TMPDIR/section" || {
-					echo "$command: no column $column in the manual page"
-					false
-				}
-			done
+		section "$command" | grep '^Columns: ' >"$BATS_TEST_TMPDIR/section"
+		"$virt_wss" "$command" --columns help | sed '/:$/,$d' | awk -F '  +' '
+			$3 == "default" && $1 != "domain" {
+				sub(/, (in (bytes|seconds|percent)|a count|1 = 100%)/, "", $4)
+				print "B<" $2 ">: " $4 "."
+			}' >"$BATS_TEST_TMPDIR/wanted"
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/wanted")" -ge 3 ]
+		while read -r column; do
+			! grep -qF -- "$column" "$BATS_TEST_TMPDIR/section" || continue
+			# Then it says which other section explains the column, in the same words.
+			heading=${column#B<}
+			other=$(sed -nE "s|.*B<([^>]*, )?${heading%%>*}(, [^>]*)?>: see B<([a-z-]+)>.*|\3|p" \
+				"$BATS_TEST_TMPDIR/section")
+			section "${other:-none}" | grep -qF -- "$column" || {
+				echo "$command: the manual page does not have $column"
+				false
+			}
+		done <"$BATS_TEST_TMPDIR/wanted"
 	done
 }
 
@@ -122,6 +160,15 @@ with_table() { # the commands that print one
 }
 
 # Exporters of libvirt, which run beside it, have port 9177.
+@test "each test that docs/inventories.md names exists" {
+	local test tests
+	tests=$(grep -o '`[a-z]*/[a-z-]*\.bats`' "$WSS_SRCDIR/docs/inventories.md" | tr -d '`' | sort -u)
+	[ "$(wc -l <<<"$tests")" -ge 10 ]
+	for test in $tests; do
+		[ -f "$WSS_SRCDIR/tests/$test" ] || { echo "$test"; return 1; }
+	done
+}
+
 @test "no example listens where an exporter of libvirt does" {
 	cd "$WSS_SRCDIR"
 	grep -rqE ':19177\b' README.md docs dist

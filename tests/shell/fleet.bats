@@ -62,7 +62,7 @@ expected_reclaimable() {
 		for guest in "${guests[@]}"; do
 			IFS=, read -r name wss balloon rss <<<"$guest"
 			[ "$wss" = 0 ] || awk -v rss="$rss" -v wss="$wss" -v id="$host $name" '
-				BEGIN { size = int(wss * 1.05 + 0.999); if (size < 256) size = 256
+				BEGIN { size = int(wss * 1.5 + 0.999); if (size < 256) size = 256
 					printf "%.0f %s\n", (rss > size ? rss - size : 0) * 1048576, id }'
 		done
 	done | sort -rn

@@ -21,8 +21,11 @@ silent_socket() { # -> silent, silent_pid
 	silent=$BATS_TEST_TMPDIR/silent
 	perl -MIO::Socket::UNIX -MPOSIX -e '
 		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
-		open(F, ">", "$ARGV[0].ready"); close F; alarm 60; pause' "$silent" 3>&- &
+		open(F, ">", "$ARGV[0].ready"); close F; alarm 120; pause' "$silent" 3>&- &
 	silent_pid=$!
-	local end=$((SECONDS + 10))
-	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
+	local end=$((SECONDS + 60))
+	until [ -e "$silent.ready" ]; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
 }

@@ -55,9 +55,10 @@ words_of() { # COMMAND -> words
 }
 
 wait_for() { # FILE
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + 60))
 	until [ -e "$1" ]; do
 		[ $SECONDS -lt $end ] || { echo "no $1"; return 1; }
+		sleep 0.02
 	done
 }
 
@@ -145,6 +146,8 @@ stop() {
 	done
 	WSS_HANG_AFTER=1 begin virDomainListGetStats:web2 "$n" balloon --output csv
 	running[n++]=$pid
+	begin virDomainListGetStats:web2 optional recommend --output csv
+	optional_pid=$pid
 	begin virConnectGetHostname: name recommend
 	name_pid=$pid
 	begin virConnectListAllDomains: listing recommend
@@ -156,6 +159,12 @@ stop() {
 		grep -q 'web2: timed out after' $i.err
 		! grep -q 'web[13]' $i.err
 	done
+	grep -q "web2: timed out after 30.0 s while reading the balloon's statistics" $((n - 1)).err
+	# What the history says needs no statistics.
+	wait "$optional_pid"
+	cat optional.out optional.err
+	grep -q '^web2,[^,]*,unknown,running,' optional.out
+	grep -q "web2: no balloon statistics: timed out after 10.0 s while reading the balloon's statistics" optional.err
 	status=0
 	wait "$pid" || status=$?
 	cat listing.err

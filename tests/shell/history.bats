@@ -69,10 +69,15 @@ wait_for_full_pipe() { # PID
 	make 240 100000000 3600 ${uuid}1
 	run --separate-stderr "$virt_wss" history
 	echo "$output, $stderr"
-	[ "${#lines[@]}" -ge 25 ] && [ "${#lines[@]}" -le 26 ]
+	[ "${#lines[@]}" -ge 25 ]
+	[ "${#lines[@]}" -le 26 ]
 	[ "$stderr" = "virt-wss: only the last day: for $((241 - ${#lines[@]})) older samples, use --span TIME or --all" ]
+	# --all cannot be given together with a guest.
+	run --separate-stderr "$virt_wss" history ${uuid}1
+	[[ $stderr == *" older samples, use --span TIME" ]]
 	run --separate-stderr "$virt_wss" history --by hour
-	[ "${#lines[@]}" -ge 169 ] && [ "${#lines[@]}" -le 170 ]
+	[ "${#lines[@]}" -ge 169 ]
+	[ "${#lines[@]}" -le 170 ]
 	[ "$stderr" = "virt-wss: only the last 7 days: for $((241 - ${#lines[@]})) older rows, use --span TIME or --all" ]
 	for options in "--all" "--span 30d"; do
 		# shellcheck disable=SC2086
@@ -122,8 +127,8 @@ wait_for_full_pipe() { # PID
 		# Only the last one is known.
 		[ "$(field cold_24h_low_bytes <rows | sort | uniq -c | awk '{ print $2 }' | paste -sd,)" = ,50000000 ]
 		[ "$(field cold_24h_low_bytes <rows | tail -n 1)" = 50000000 ]
-		[ "$(field cold_2m_high_bytes <rows | tail -n 1)" = 75000000 ]
-		[ "$(field cold_never_observed_share <rows | tail -n 1)" = 1.000000 ]
+		[ "$(field cold_24h_high_bytes <rows | tail -n 1)" = 75000000 ]
+		[ "$(field cold_24h_observed_share <rows | tail -n 1)" = 1.000000 ]
 		[ "$(field cold_watched_seconds <rows | tail -n 1)" = 90000 ]
 	done
 	# A time that was not observed has no low bound.
@@ -131,16 +136,6 @@ wait_for_full_pipe() { # PID
 	"$virt_wss" history --by day --output csv >rows
 	[ -z "$(field cold_24h_low_bytes <rows | tail -n 1)" ]
 	[ "$(field cold_24h_high_bytes <rows | tail -n 1)" = 75000000 ]
-	# A reader leaves a file of the version before as it is.
-	local column drop=
-	for column in refaults stall_us oom_kills major_faults swap_in_bytes; do
-		drop+="ALTER TABLE sample DROP COLUMN $column; "
-	done
-	edit "$drop DROP TABLE coldness; PRAGMA user_version = 3"
-	"$virt_wss" history --by day --output csv >rows
-	[ "$(field cold_24h_high_bytes <rows | sort -u)" = "" ]
-	[ "$(field samples <rows | awk '{ n += $1 } END { print n }')" = 50 ]
-	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA user_version')" = 3 ]
 }
 
 @test "a guest is named by its name or its UUID" {
@@ -213,24 +208,120 @@ wait_for_full_pipe() { # PID
 @test "an empty result is explained" {
 	make 3 100000000 60 ${uuid}1
 	refused 0 'guest: no samples in this time range; the newest is from 20' --until 2020-01-01 --since 2019-01-01
+	edit 'UPDATE sample SET time = time + 500 * 86400'
+	refused 0 'guest: all its samples lie ahead of the present time: see history --all'
+	edit 'DELETE FROM sample'
+	for words in "" "guest" "--chart guest"; do
+		# shellcheck disable=SC2086
+		refused 0 '^virt-wss: guest: no sample in the history$' $words
+	done
+	edit 'DELETE FROM guest'
+	refused 0 '^virt-wss: no guest in the history$'
+	refused 0 '^virt-wss: no guest in the history$' --chart
 	rm history.db*
-	refused 0 'there is no history yet'
+	refused 0 'there is no history yet [(].*/history.db[)]: start virt-wss serve, or run .*sample --all --store; --history and VIRT_WSS_HISTORY name another'
 	refused 1 'no such file|No such file' --history "$PWD/nowhere.db"
 }
 
+@test "what is damaged of one guest does not keep the others from being shown" {
+	make 50 100000000 300 ${uuid}1 ${uuid}2
+	edit "UPDATE guest SET name = 'old mail' WHERE uuid = '${uuid}1'; UPDATE summary SET sizes = x'00'
+		WHERE level = 3600 AND series_id IN (SELECT series.id FROM series JOIN guest ON guest.id = guest_id WHERE uuid = '${uuid}1')"
+	for words in "--by hour" "--by hour --chart" "--by hour ${uuid}1 ${uuid}2"; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$virt_wss" history $words
+		echo "$words: $status: $output: $stderr"
+		[ "$status" = 3 ]
+		[[ $stderr == *"old mail: history "*": its summary of the hour from 20"*"Z is damaged: delete that with: sqlite3 "* ]]
+		grep -q '^guest' <<<"$output"
+	done
+}
+
+@test "the command that a damaged summary asks for mends it" {
+	make 50 100000000 300 ${uuid}1
+	edit "UPDATE summary SET max_bytes = -1 WHERE level = 3600 AND start = (SELECT min(start) FROM summary WHERE level = 3600)"
+	run --separate-stderr "$virt_wss" history --by hour
+	[ "$status" = 1 ]
+	# One that was valid but for the sign.
+	bash -c "${stderr##*delete that with: }"
+	"$virt_wss" history --by hour --output csv >rows
+	[ "$(wc -l <rows)" -gt 3 ]
+	[ "$(field max_bytes <rows | grep -cx 0)" = 0 ]
+}
+
+@test "a chart leaves out degraded windows, with a word" {
+	make 12 100000000 60 ${uuid}1
+	"$virt_wss" history --chart >all 2>err
+	[ ! -s err ]
+	edit "UPDATE sample SET quality = 1, wss_bytes = 5000000, low_bytes = 5000000 WHERE id = 7"
+	run --separate-stderr "$virt_wss" history --chart
+	[ "$status" = 0 ]
+	[[ $stderr == "virt-wss: guest: the chart leaves out 1 window that is degraded or uncertain: see the column QUALITY of history" ]]
+	edit "UPDATE sample SET quality = 1"
+	refused 0 'guest: the chart leaves out 12 windows that are degraded or uncertain' --chart
+}
+
+@test "damaged samples are left out, with a word, and the older ones count" {
+	local damage newest
+	for damage in "wss_bytes = -1" "wss_bytes = 'abc'" "wss_bytes = 1e30" "low_bytes = wss_bytes + 1" \
+		"high_bytes = wss_bytes - 1" "window_ns = 0" "maximum_bytes = 1"; do
+		rm -f history.db*
+		make 12 100000000 60 ${uuid}1
+		newest=$("$virt_wss" history --output csv | field time | tail -n 1)
+		# The newest ones.
+		edit "UPDATE sample SET $damage WHERE id > 9"
+		run --separate-stderr "$virt_wss" history --output csv
+		echo "$damage: $output: $stderr"
+		[ "$status" = 0 ]
+		[ "${#lines[@]}" = 10 ]
+		[[ $stderr == *": left out 3 damaged samples: no guest can have had these figures" ]]
+		[ "$(field time <<<"$output" | tail -n 1)" != "$newest" ]
+		run --separate-stderr "$virt_wss" history --chart
+		[[ $stderr == *": left out 3 damaged samples: "* ]]
+	done
+	# None is left.
+	edit "UPDATE sample SET wss_bytes = -1"
+	run --separate-stderr "$virt_wss" history
+	[[ $stderr == *": left out 12 damaged samples: "*"guest: no sample in the history" ]]
+}
+
 @test "invalid options are refused" {
+	local next_year=$(($(date +%Y) + 1))
 	refused 2 "by: 'week' is not hour or day" --by week
 	refused 2 "since: 'yesterday'" --since yesterday
 	refused 2 "since: '2026-13-01'" --since 2026-13-01
 	refused 2 "since: '2026-02-30' is not a time" --since 2026-02-30
 	refused 2 "until: '2027-02-29T12:00' is not a time" --until 2027-02-29T12:00
 	refused 2 'exclude' --since 2d --span 2d
-	refused 2 'until' --since 2d --until 3d
+	refused 2 'until: .*Z is before the first time to show, .*Z: .*--since' --since 2d --until 3d
+	refused 2 'until: 2020-01-01T00:00:00Z is before the first time to show, 20.*Z: .*--since' --until 2020-01-01
+	refused 2 "since: $next_year-01-01T00:00:00Z is in the future: give a time before 20.*Z, .*--until" --since "$next_year-01-01"
 	refused 2 'chart' --chart --output json
 	refused 2 'chart' --chart --wide
 	refused 2 'column' --columns nonsense
 	refused 2 'column' --by day --sort wss_bytes
-	refused 2 'libvirt' --qmp /nowhere
+	refused 2 'history reads what is stored' --qmp /nowhere
+}
+
+# Whoever is not root has a history of his own, and seldom means that.
+@test "where an ordinary user has no history, root's is named" {
+	local dir=$BATS_TEST_TMPDIR/host as=()
+	mkdir -p "$dir/var/lib/virt-wss"
+	cp "$WSS_BUILDDIR/virt-wss" "$dir"
+	chmod o+rx "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR" "$dir" "$dir/virt-wss"
+	[ "$(id -u)" != 0 ] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	ordinary() {
+		run --separate-stderr "${as[@]}" env -u VIRT_WSS_HISTORY -u XDG_STATE_HOME HOME="$dir/home" \
+			VIRT_WSS_SYSROOT="$dir" "$dir/virt-wss" history
+		echo "$stderr"
+		[ "$status" = 0 ]
+		[[ $stderr == *"there is no history yet ($dir/home/.local/state/virt-wss/history.db): "* ]]
+	}
+	ordinary
+	[[ $stderr != *"root's"* ]]
+	touch "$dir/var/lib/virt-wss/history.db"
+	ordinary
+	[[ $stderr == *", and root's is /var/lib/virt-wss/history.db, which only root reads" ]]
 }
 
 @test "the history is not changed" {

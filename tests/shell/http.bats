@@ -93,7 +93,7 @@ json() { # EXPRESSION of the body, as $j
 	touch hold
 	wait_until 60 metric 'virt_wss_held 1'
 	http /api/v1/guests
-	json '$j->{held} eq "hold exists"'
+	json '$j->{held} eq "hold exists" && $j->{held_seconds} >= 0'
 }
 
 @test "the guests are JSON" {
@@ -166,6 +166,12 @@ json() { # EXPRESSION of the body, as $j
 	[ ! -e socket ]
 }
 
+@test "it is the first to end where memory is short" {
+	begin_both
+	[ "$(cat "/proc/$(child)/oom_score_adj")" = 1000 ]
+	[ "$(cat "/proc/$pid/oom_score_adj")" -lt 1000 ]
+}
+
 @test "it comes back, too, where the parent ignores SIGCHLD" {
 	perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' "$virt_wss" serve --no-store --listen unix:socket 2>err 3>&- &
 	pid=$!
@@ -174,6 +180,20 @@ json() { # EXPRESSION of the body, as $j
 	wait_until 30 grep -q 'the HTTP process ended (signal 9): starting it again' err
 	wait_until 60 metric 'virt_wss_http_starts_total 2'
 	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+}
+
+@test "SIGTERM ends it where the parent has blocked all signals" {
+	perl -MPOSIX -e '$all = POSIX::SigSet->new; $all->fillset; sigprocmask(SIG_BLOCK, $all); exec @ARGV' \
+		"$virt_wss" serve --no-store --listen unix:socket 2>err 3>&- &
+	pid=$!
+	wait_until 30 eval 'http /healthz'
+	kill -TERM "$pid"
+	# shellcheck disable=SC2016
+	wait_until 30 eval '! kill -0 "$pid" 2>/dev/null'
 	status=0
 	wait "$pid" || status=$?
 	pid=''

@@ -5,6 +5,8 @@
 # domains live only as long as its connection: its node file has the domains.
 
 load functions.sh
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-11-20T18:00:00Z'
@@ -56,6 +58,16 @@ teardown() {
 	wss -c "$uri" list
 	[ "$status" = 1 ]
 	[[ $err == *"no valid coarse-why"* ]]
+}
+
+@test "a profile from a clock that was ahead does not pass for a new one" {
+	node a "web1=${profile/2026-11-20T/$(($(date +%Y) + 2))-11-20T}" "web2=${profile/2026-11-20T18:00:00Z/$(date -u +%FT%TZ)}"
+	wss -c "$uri" list
+	[ "$status" = 0 ]
+	grep -qE '^web1 +- +65.8 MiB ' <<<"$out"
+	grep -qE '^web2 +[0-9]+ s +65.8 MiB ' <<<"$out"
+	wss -c "$uri" list --output json
+	[ "$(grep -c age_seconds <<<"$out")" = 1 ]
 }
 
 @test "list says what to do while nothing has been published" {
@@ -168,6 +180,23 @@ teardown() {
 	[ "$(grep -c '^[=+@-]' <<<"$out")" = 0 ]
 }
 
+@test "rows of guests that fail have the UUID, and the name as other commands have it, however long" {
+	local long wide
+	long=$(head -c 3000 /dev/zero | tr '\0' n) wide=$(printf 'ä%.0s' {1..140})
+	node a "$long=" "$wide=" $'a\u202eb=' "end$long="
+	wss -c "$uri" recommend --output json
+	printf '%s' "$out" >"$BATS_TEST_TMPDIR/recommended"
+	wss -c "$uri" sample --output json
+	[ "$status" = 1 ]
+	python3 - "$BATS_TEST_TMPDIR/recommended" 3<<<"$out" <<-'END'
+		import json, os, sys
+		expected = {r["uuid"]: r["domain"] for r in json.load(open(sys.argv[1]))["recommendations"]}
+		samples = {r["uuid"]: r["domain"] for r in json.load(os.fdopen(3))["samples"]}
+		assert len(samples) == 4 and samples == expected, (samples, expected)
+		assert any("\u202e" in name for name in samples.values()), samples
+	END
+}
+
 @test "policies are shown" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'>
 		<p:minimum unit='MiB'>512</p:minimum><p:headroom>30</p:headroom></p:policy>" web2= \
@@ -185,12 +214,33 @@ teardown() {
 }
 
 # libvirt reads such a size as KiB; virt-wss used to read it as bytes.
+@test "a policy file that names a guest of libvirt is said not to be read" {
+	local root=$BATS_TEST_TMPDIR/root service
+	node a web1= web2=
+	mkdir -p "$root/etc/virt-wss/policy.d"
+	printf '[web1]\nopt-out = yes\nperiod = 1h\n[elsewhere]\nopt-out = yes\n' >"$root/etc/virt-wss/policy.d/1.conf"
+	export VIRT_WSS_SYSROOT=$root
+	wss -c "$uri" policy get
+	[ "$status" = 0 ]
+	[ "$(grep -c '/policy\.d/1\.conf:2: \[web1\] is not read: .* virt-wss policy set$' <<<"$err")" = 1 ]
+	[[ $err != *elsewhere* ]]
+	wss -c "$uri" policy get web2
+	[[ $err != *policy.d* ]]
+	"$virt_wss" -c "$uri" serve --no-store --no-publish --textfile "$BATS_TEST_TMPDIR/metrics" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+	service=$!
+	wait_until 60 grep -q 'warning: .*/1\.conf:2: \[web1\] is not read: ' "$BATS_TEST_TMPDIR/log"
+	kill "$service"
+	wait "$service" || true
+	[ "$(grep -c 'policy\.d' "$BATS_TEST_TMPDIR/log")" = 1 ]
+}
+
 @test "a size in a policy without a unit is refused by whoever reads it" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:minimum>5</p:minimum></p:policy>"
 	for command in "policy get" sample recommend balloon "policy set --maximum 1GiB"; do
 		# shellcheck disable=SC2086
 		wss -c "$uri" $command web1
-		[ "$status" = 1 ] && [ "$(grep -c policy <<<"$err")" = 1 ]
+		[ "$status" = 1 ]
+		[ "$(grep -c policy <<<"$err")" = 1 ]
 		[[ $err == *"web1: policy in the metadata: <minimum>5</minimum> has no unit (example: <minimum unit='MiB'>512</minimum>)"* ]]
 	done
 	wss -c "$uri" policy clear web1

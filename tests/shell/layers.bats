@@ -1,20 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests the rules of src/: which folder may use which other, and what belongs where. walk.bats in
-# tests/root/ tests the same of calls at run time.
+# Tests the rules of the rooms (HACKING.md): which may use which other, and what belongs where.
+# walk.bats in tests/root/ tests the same of calls at run time.
 
 load folders.sh
 
 setup() {
 	cd "$WSS_SRCDIR" || return 1
-}
-
-# Prints file:folder of each #include "folder/..." below DIRECTORY; an include without
-# a folder is a neighbour in the same folder, config.h or a generated header.
-includes() {
-	grep -rHoE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' "$1" |
-		sed 's/:.*"\(.*\)\//:\1/'
 }
 
 # Lists files that include a header matching RE, except those that match ALLOWED.
@@ -23,21 +16,31 @@ strangers() { # RE ALLOWED
 		grep -vxE "$2" || true
 }
 
-@test "each folder includes only what it builds on" {
-	local folder bad='' file target
-	for folder in $(folders); do
-		allowed "$folder" >/dev/null || { echo "no rule for $folder"; false; }
-		while IFS=: read -r file target; do
-			[[ " $(allowed "$folder") " == *" $target "* ]] || bad+="$file includes $target/"$'\n'
-		done < <(includes "$folder")
-	done
-	echo "$bad"
-	[ -z "$bad" ]
+# That a room reaches no other is the compiler's to check: rooms/ROOM/ has nothing else.
+@test "the rooms form no circle" {
+	local room used
+	for room in $(folders); do
+		for used in $(allowed "$room"); do
+			echo "$used ${room#src/}"
+		done
+	done >"$BATS_TEST_TMPDIR/arrows"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/arrows")" -gt 40 ]
+	run tsort "$BATS_TEST_TMPDIR/arrows"
+	echo "$output"
+	[ "$status" = 0 ]
 }
 
-@test "the includes are really found" {
-	[ "$(includes src/base | wc -l)" -gt 3 ]
-	[ "$(includes src/host | wc -l)" -gt 3 ]
+@test "an include of a room that is not named does not compile" {
+	local room
+	[ -e "$WSS_BUILDDIR/rooms.stamp" ] || skip "not built"
+	for room in $(folders); do
+		diff <(allowed "$room" | tr -s ' ' '\n' | grep . | sort) <(find "$WSS_BUILDDIR/rooms/${room#src/}" -type l -printf '%f\n' | sort)
+	done
+	echo '#include "measure/window.h"' >"$BATS_TEST_TMPDIR/a.c"
+	gcc -fsyntax-only -I"$WSS_BUILDDIR/rooms/measure" -I/usr/include/libxml2 "$BATS_TEST_TMPDIR/a.c"
+	run gcc -fsyntax-only -I"$WSS_BUILDDIR/rooms/host" -I/usr/include/libxml2 "$BATS_TEST_TMPDIR/a.c"
+	echo "$output"
+	[[ $output == *"measure/window.h: No such file"* ]]
 }
 
 @test "libvirt is used in host/ only" {
@@ -50,7 +53,7 @@ strangers() { # RE ALLOWED
 # main.c prints their versions.
 @test "libxml2 is used by the readers and the writer of XML only" {
 	[ -n "$(strangers 'libxml/' 'none')" ]
-	run strangers 'libxml/|host/xml\.h' '(src/host/((domxml|domxml-memory|element|origin)\.c|(xml|devices|domxml-private)\.[ch])|src/out/element\.h|src/main\.c)'
+	run strangers 'libxml/|host/xml\.h' '(src/host/((domxml|domxml-memory|element)\.c|(xml|devices|domxml-private)\.[ch])|src/measure/element\.h|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -63,21 +66,21 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# Code shared by all front ends reports through structs and errors: it does not print, end the
-# process or know the command line.
-@test "service/ and control/ know no command line, standard stream or exit code" {
+# What a feature finds, it reports through structs and errors: it does not print, end the process or know the command
+# line.
+@test "no feature knows the command line, a standard stream or an exit code" {
 	local words='getopt|optarg|optind|struct wss_cli|\bstd(in|out|err)\b|STD(IN|OUT|ERR)_FILENO'
 	words+='|\b(v?printf|puts|putchar|exit|isatty)[[:space:]]*\(|\bEXIT_(SUCCESS|FAILURE)|WSS_EXIT_'
 	run grep -rnE --include='*.[ch]' "$words" src/cmd src/main.c
 	[ "$status" = 0 ]
-	run grep -rnE --include='*.[ch]' "$words" src/service src/control
+	run grep -rnE --include='*.[ch]' "$words" src/{measure,pages,recording,cold,history,sizing,migration,balloon,client,fleet}
 	echo "$output"
 	[ "$status" = 1 ]
 }
 
-@test "SQLite is used in store/ only" {
+@test "SQLite is used in history/ only" {
 	[ -n "$(strangers 'sqlite3' 'none')" ]
-	run strangers 'sqlite3' '(src/store/[^/]+)'
+	run strangers 'sqlite3' '(src/history/[^/]+)'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -90,7 +93,7 @@ strangers() { # RE ALLOWED
 
 @test "HTTP is spoken by the files of its process only" {
 	[ -n "$(strangers 'microhttpd' 'none')" ]
-	run strangers 'microhttpd' 'src/serve/http-(child|door)\.c'
+	run strangers 'microhttpd' 'src/serve/http-(child|connections)\.c'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -108,9 +111,9 @@ strangers() { # RE ALLOWED
 # It has no rights, and needs none for what it includes: the guests are the service's.
 @test "the process that speaks HTTP knows neither guests nor libvirt" {
 	run grep -hE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' \
-		src/serve/http-{book,child,confine,door,pages,route}.[ch]
+		src/serve/http-{named,child,confine,connections,pages,route}.[ch]
 	[ "$status" = 0 ]
-	output=$(grep -vE '"(base/[^"]*|serve/http-(book|child|confine|door|listen|pages|route)\.h|out/(metrics|page)\.h)"' <<<"$output" || true)
+	output=$(grep -vE '"(base/[^"]*|serve/(http-(named|child|confine|connections|listen|pages|route)|page)\.h|show/metrics\.h)"' <<<"$output" || true)
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -129,10 +132,10 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "wss/ does no input or output" {
+@test "pages/ and migration/ do no input or output but the pictures" {
 	run grep -rnE --include='*.[ch]' \
 		'include <(fcntl|unistd|dirent|sys/stat|sys/socket)\.h>|\b(fopen|open|openat|read|write|socket)\(|/proc|/sys/' \
-		src/wss
+		src/pages src/migration
 	echo "$output"
 	[ "$status" = 1 ]
 }
@@ -148,15 +151,15 @@ strangers() { # RE ALLOWED
 # All facts about a method are in its wss_tracker_ops.
 @test "no method is identified by its address" {
 	local names
-	names=$(sed -n 's/.*[[:space:]]method(\([a-z0-9]*\)).*/\1/p' src/track/methods.h | paste -sd '|')
+	names=$(sed -n 's/.*[[:space:]]method(\([a-z0-9]*\)).*/\1/p' src/measure/methods.h | paste -sd '|')
 	[[ "|$names|" == *"|mmu|"* ]]
 	run grep -rnE --include='*.[ch]' "wss_tracker_($names)\b" src
 	[ -n "$output" ]
-	output=$(grep -vE "^src/track/($names)\.c:" <<<"$output" || true)
+	output=$(grep -vE "^src/measure/($names)\.c:" <<<"$output" || true)
 	echo "$output"
 	[ -z "$output" ]
-	run grep -rlE --include='*.[ch]' 'track/methods\.h' src
-	output=$(grep -vxE "src/track/($names|tracker-list)\.c" <<<"$output" || true)
+	run grep -rlE --include='*.[ch]' 'measure/methods\.h' src
+	output=$(grep -vxE "src/measure/($names|tracker-list)\.c" <<<"$output" || true)
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -173,7 +176,7 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# Only a front end knows its options; code below it names the thing itself. The "-n" of "ulimit
+# Only a command knows its options; code below it names the thing itself. The "-n" of "ulimit
 # -n" is not an option of ours, nor are those of virsh.
 @test "no message below the commands names an option" {
 	local words='"([^"]*[^"[:alnum:]-])?--?[a-zA-Z]([^"[:alnum:]%.][^"]*)?"|"([^"]*[^"[:alnum:]-])?--[a-z]'
@@ -197,7 +200,7 @@ makefiles() {
 	mapfile -t files < <(makefiles)
 	mapfile -t of_tests < <(makefiles | grep '^tests/')
 	[ "${#of_tests[@]}" -gt 4 ]
-	run grep -nE '(^|[[:space:]])(\$\((top_)?srcdir\)/)?(src|qmp)/[^[:space:]]*\.c\b|(virt_wss|libwss_a|libbase_a|libqmp_a|libcmd_a)_SOURCES|-Dmain=' \
+	run grep -nE '(^|[[:space:]])(\$\((top_)?srcdir\)/)?(src|qmp)/[^[:space:]]*\.c\b|(virt_wss|(src|qmp)_lib[a-z]+_a)_SOURCES|-Dmain=' \
 		"${of_tests[@]}"
 	echo "$output"
 	[ "$status" = 1 ]
@@ -215,7 +218,7 @@ symbols() { # TYPES FILE...
 
 built() {
 	[ -e "$WSS_BUILDDIR/src/libcmd.a" ] || skip "not built"
-	libraries=("$WSS_BUILDDIR"/src/lib{base,wss,cmd}.a "$WSS_BUILDDIR/qmp/libqmp.a")
+	libraries=("$WSS_BUILDDIR"/src/lib*.a "$WSS_BUILDDIR/qmp/libqmp.a")
 	mapfile -t objects < <(find "$WSS_BUILDDIR/tests" -name '*.o' ! -path '*/CMakeFiles/*')
 }
 
@@ -255,7 +258,7 @@ built() {
 	while read -r file; do
 		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: LGPL-2.1-or-later' || bad+="$file "
 	done < <(find src qmp tests vm-images scripts docs dist -type f \
-		! -name '*.md' ! -name '*.xml' ! -name '*.json' ! -name '*.log' ! -name '*.trs' \
+		! -name '*.md' ! -name '*.xml' ! -name '*.json' ! -name '*.png' ! -name '*.log' ! -name '*.trs' \
 		! -path '*/fixtures/*' ! -path '*/seeds/*' ! -path '*/.deps/*' ! -name '*.[oa1]' ! -name .dirstamp)
 	echo "$bad"
 	[ -z "$bad" ]
@@ -267,7 +270,7 @@ built() {
 @test "files that a user names are opened by base/file and base/newfile only" {
 	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]
-	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|track/(control|fault-cost)\.c|cmd/top-screen\.c|store/(create|lock|place)\.c):' \
+	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|measure/(control|kvm-cost)\.c|cmd/top-screen\.c|history/(create|lock|place)\.c):' \
 		<<<"$output" || true)
 	output=$(grep -vE '^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
 	echo "$output"

@@ -57,7 +57,7 @@ is_libvirt_9_0() {
 		        args = open(path).read()
 		        truth = {"uuid": re.search(r"-uuid (\S+)", args)[1],
 		                 "locked": str(int(re.search(r"mem-lock=on|mlock=on", args) is not None)),
-		                 "pinned": str(int(re.search(r'vfio-|vhost-vdpa|"driver":"nvme"', args) is not None))}
+		                 "pinned": str(int(re.search(r'vfio-(?!ap|ccw)|vhost-vdpa|"driver":"nvme"', args) is not None))}
 		        # A guest without the element gets a balloon by libvirt, and then has it in its XML.
 		        if "<memballoon" in open(name).read():
 		            truth["balloon"] = str(int("virtio-balloon" in args))

@@ -53,7 +53,9 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	wss sample --method fake --window 200ms --count 2 --output json
 	[ "$status" = 0 ]
 	json '@{$j->{samples}} == 2 && $j->{samples}[1]{method} eq "fake"'
-	json '!grep { $_->{quality} ne "ok" || $_->{wss_bytes} != 8 << 20 || $_->{wss_low_bytes} != 8 << 20 } @{$j->{samples}}'
+	json '!grep { $_->{wss_bytes} != 8 << 20 || $_->{wss_low_bytes} != 8 << 20 } @{$j->{samples}}'
+	# On a busy machine its process gets too little CPU time, which degrades the figure.
+	json '!grep { $_->{quality} ne "ok" && !grep(/starved of CPU time/, @{$_->{notes}}) } @{$j->{samples}}'
 	json '$j->{samples}[0]{written_bytes} == 4 << 20 && $j->{samples}[0]{granularity_bytes} == 4096'
 	json '$j->{samples}[0]{notes}[0] eq "nothing of this is true"'
 	wss profile --method fake --from 10ms --to 300ms --output csv
@@ -190,4 +192,33 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 		auto,touched=4 auto has no options of its own
 	EOF
 	[ ! -e "$BATS_TEST_TMPDIR/r" ]
+}
+
+@test "methods --explain tells of each method what it counts, what it costs and where it may be wrong" {
+	pc_start
+	wss methods --explain
+	[ "$status" = 0 ]
+	grep -qE '^[^ ]+: mmu cannot measure it$' <<<"$out"
+	grep -qE '^[^ ]+: refs can measure it, and is chosen by default$' <<<"$out"
+	grep -qE '^[^ ]+: fake can measure it$' <<<"$out"
+	[ "$(grep -cE '^    (counts|costs|limits): +[^ (]' <<<"$out")" = 9 ]
+	grep -qE '^    why not: +the guest does not run on KVM' <<<"$out"
+	grep -q '^    limits:  everywhere$' <<<"$out"
+	wss methods --explain --output json
+	json '$j->{methods}[2]{costs} eq "nothing" && $j->{methods}[0]{limits}'
+	status=0
+	"$virt_wss" --qmp "$socket" methods --explain >/dev/full || status=$?
+	[ "$status" = 1 ]
+}
+
+@test "--method all takes all that can measure the guest in turn, and compares them" {
+	pc_start
+	wss sample --method all --window 300ms --output json
+	[ "$status" = 0 ]
+	json 'join(",", map { $_->{method} } @{$j->{samples}}) eq "refs,fake,refs"'
+	json '$j->{samples}[2]{notes}[0] =~ /^fake .*refs/'
+	wss sample --method all --window 300ms
+	[ "$status" = 0 ]
+	[ "$(grep -cE ' (refs|fake) ' <<<"$out")" = 3 ]
+	[[ $err == *": note: fake "*"refs"* ]]
 }

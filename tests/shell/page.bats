@@ -17,11 +17,11 @@ uplot=$WSS_SRCDIR/third-party/uplot
 
 @test "the page takes text as text only" {
 	run grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|https?://' \
-		"$WSS_SRCDIR"/src/out/page/*.{js,html,css}
+		"$WSS_SRCDIR"/src/serve/page/*.{js,html,css}
 	echo "$output"
 	[ "$(grep -vc 'http://www.w3.org/2000/svg' <<<"$output")" = 0 ]
 	# No style or script but those of the policy's hashes.
-	run grep -nE ' style=| on[a-z]+=' "$WSS_SRCDIR/src/out/page/page.html"
+	run grep -nE ' style=| on[a-z]+=' "$WSS_SRCDIR/src/serve/page/page.html"
 	[ "$status" = 1 ]
 }
 

@@ -55,19 +55,21 @@ refuses() { # FILE TEXT: one line that names the file
 }
 
 @test "plans obey every constraint" {
-	local seed
+	local seed ratio
 	for seed in {1..8}; do
 		rm -rf fleet
-		fleet 12 200 --seed "$seed" --fill 0.7
+		fleet 12 200 --seed "$seed" --fill 0.6
+		ratio=$((1 + seed % 2 * 2))
+		more=(--overcommit "$ratio")
 		printf '%s\n' '# of the operator' 'pin guest1 guest2 guest3' 'apart guest4 guest5 guest6' \
 			'apart guest7 guest8  # two' 'keep host3' 'close host4' >constraints
 		checked_plan -- fleet/*.json
 		[ "$(figure over_after)" = 0 ]
 		checked_plan --constraints constraints -- fleet/*.json
 		checked_plan --constraints constraints --max-moves 15 -- fleet/*.json
-		more=(--goal safe --safe-limit 60)
+		more=(--overcommit "$ratio" --goal safe --safe-limit 60)
 		checked_plan --constraints constraints -- fleet/*.json
-		more=(--risk 3)
+		more=(--overcommit "$ratio" --risk 3)
 		checked_plan --constraints constraints -- fleet/*.json
 		more=()
 	done
@@ -114,7 +116,8 @@ refuses() { # FILE TEXT: one line that names the file
 }
 
 @test "moves that wait for each other are broken up by a move aside, or left out and named" {
-	fleet 12 200 --seed 32 --fill 0.9
+	fleet 12 200 --seed 32 --fill 0.9 --reporting
+	more=(--overcommit 10)
 	checked_plan -- fleet/*.json
 	[ "$(figure aside_moves)" -gt 0 ]
 	[ "$(figure left_out_moves)" = 0 ]
@@ -123,15 +126,15 @@ refuses() { # FILE TEXT: one line that names the file
 	local budget=$(($(figure moves) - 3))
 	checked_plan --max-moves $budget -- fleet/*.json
 	[ "$(figure left_out_moves)" -gt 0 ]
-	run -0 --separate-stderr "$virt_wss" plan --max-moves $budget fleet/*.json
+	run -0 --separate-stderr "$virt_wss" plan --overcommit 10 --max-moves $budget fleet/*.json
 	[[ $stderr =~ 'left out '[0-9]+' moves that wait for each other, because no host has room to move one aside, or --max-moves allows no more: guest'[0-9]+ ]]
 }
 
 # Nine of the ten hosts over their limits need one move, the last one two.
 @test "hosts over their limits take few moves, and a budget mends as many of them as possible" {
 	local budget
-	more=(--goal safe)
-	fleet 60 400 --seed 5
+	more=(--goal safe --overcommit 10)
+	fleet 60 400 --seed 5 --reporting
 	checked_plan -- fleet/*.json
 	[ "$(figure over_before)" = 10 ]
 	[ "$(figure over_after)" = 0 ]
@@ -144,10 +147,10 @@ refuses() { # FILE TEXT: one line that names the file
 	done
 }
 
-says() { # TEXT [OPTION...]: the only line of messages about host*.json
+says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for those about guests' sizes
 	run -0 --separate-stderr "$virt_wss" plan --goal safe "${@:2}" host*.json
 	echo "$stderr"
-	[ "$stderr" = "virt-wss: warning: $1" ]
+	[ "$(grep -v -- --overcommit <<<"$stderr")" = "virt-wss: warning: $1" ]
 }
 
 @test "a host that stays over its limit gets the reason" {
@@ -175,15 +178,15 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 
 @test "10,000 guests on 500 hosts in time and memory, close to the bound and far from packing by peaks" {
 	local after peaks
-	fleet 500 10000
-	/usr/bin/time -f '%U %M' -o cost "$virt_wss" plan --output json fleet/*.json >plan.json
+	fleet 500 10000 --reporting
+	/usr/bin/time -f '%U %M' -o cost "$virt_wss" plan --overcommit 10 --output json fleet/*.json >plan.json
 	"$tools/plan-check" plan.json fleet/*.json
 	cat cost
 	awk '{ exit !($1 < 10 && $2 < 512 * 1024) }' cost
 	after=$(figure hosts_after)
 	[ $((after * 100)) -le $((bound * 105)) ]
-	fleet 500 10000 --peaks
-	"$virt_wss" plan --output json fleet/*.json >plan.json
+	fleet 500 10000 --peaks --reporting
+	"$virt_wss" plan --overcommit 10 --output json fleet/*.json >plan.json
 	peaks=$(figure hosts_after)
 	echo "$after hosts, bound $bound, by peaks $peaks"
 	[ $((peaks * 100)) -ge $((after * 115)) ]
@@ -193,13 +196,61 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	host_file 100 web1,20,40 web2,30,40 >host1.json
 	host_file 100 db1,30,60 >host2.json
 	run -0 "$virt_wss" plan host1.json host2.json
-	[[ $output == *'db1 '*' shrink, move '*' host2 '*' host1 '* ]]
+	[[ $output == *'db1 '*' shrink '*' host2 '*'db1 '*' move '*' host2 '*' host1 '* ]]
+	[[ $output == *'MEMORY '*'SIZES '*'SIZES-AFTER '*'NEED '*'NEED-AFTER'*'host1 '*' 100 GiB '*' 80 GiB '*' 90 GiB '*' 50 GiB '*' 80 GiB '* ]]
 	[[ $output == *'GUESTS'*'USED'*'AFTER'*'BOUND'*'ABOVE'* ]]
 	[[ ${lines[-1]} =~ ^' '*3' '+2' '+1' '+1' '+0 ]]
 	run -0 "$virt_wss" plan --output csv host1.json host2.json
 	[ "${#lines[@]}" -ge 2 ]
 	run -0 "$virt_wss" plan --goal safe host1.json host2.json
 	[[ $output != *' move '* ]]
+}
+
+# The second program: every sum and every step of each plan, with all the figures that a file may lack.
+@test "several hundred small fleets: sums and steps of each plan are right" {
+	run -0 "$tools/plan-fuzz" "$virt_wss" 300 5
+	echo "$output"
+	[[ $output =~ ^move=[0-9]{3}' 'move-aside=[1-9][0-9]*' 'shrink=[0-9]{3}' 'over=[1-9][0-9]+$ ]]
+}
+
+@test "what guests may take stays within the host's memory, or what --overcommit allows" {
+	local ratio
+	fleet 14 200 --seed 3
+	for ratio in '' 1 1.5 3 0.9; do
+		more=(${ratio:+--overcommit "$ratio"})
+		checked_plan -- fleet/*.json
+		[ "$(figure over_before)" -gt 0 ]
+		python3 - <<-'END'
+			import json
+			plan = json.load(open('plan.json'))['plan']
+			assert sum(h['size_before_bytes'] > h['memory_bytes'] for h in plan['hosts']) > 10
+			for h in plan['hosts']:
+			    assert h['size_limit_bytes'] == int(h['memory_bytes'] * plan['overcommit'])
+			    assert h['size_after_bytes'] <= h['size_limit_bytes']
+		END
+	done
+}
+
+@test "guests that cannot shrink keep what they have, and those without a size count with it" {
+	host_file 100 web1,20,70 web2,20,60 >right.json
+	shrunk() { # EXPRESSION of the first guest's members: prints the guests that shrink
+		python3 -c 'import json, sys; d = json.load(open("right.json")); d["recommendations"][0].update(eval(sys.argv[1])); json.dump(d, open("host1.json", "w"))' "$1"
+		checked_plan -- host1.json >&2
+		python3 -c 'import json; print(*(c["domain"] for c in json.load(open("plan.json"))["changes"]))'
+	}
+	[ "$(shrunk '{}')" = web1 ]
+	[ "$(shrunk '{"configuration": [{"blocks": False}, {"blocks": True}]}')" = web2 ]
+	[ "$(shrunk '{"configuration": [{"blocks": False}]}')" = web1 ]
+	[ "$(shrunk '{"reclaimable_bytes": 0}')" = web2 ]
+	[ "$(shrunk '{"reclaimable_bytes": 1}')" = web1 ]
+	# Blocked or not, nothing can be had back from a guest that holds less than its size.
+	[ "$(shrunk '{"reclaimable_bytes": 0, "held_bytes": 10 << 30}')" = web1 ]
+	[ "$(shrunk '{"state": "paused"}')" = web2 ]
+	[ "$(figure unsized_guests)" = 1 ]
+	[ "$(shrunk '{"status": "too early"}')" = web2 ]
+	[ "$(figure unsized_guests)" = 1 ]
+	run -0 --separate-stderr "$virt_wss" plan host1.json
+	[[ $stderr == *'1 guest has no recommended size, and counts with the memory that it has: web1'* ]]
 }
 
 @test "guests shrink where their hosts are over the limit otherwise" {
@@ -234,6 +285,29 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	more=(--risk 1.2)
 	[ "$(shrunk --risk 1.2)" = "web1,$((34 << 30)),$((28 << 30))" ]
 	[ "$(shrunk --risk 2)" = "web1,$((34 << 30)),$((20 << 30))" ]
+}
+
+@test "the need of a guest is shown as it counts for its host" {
+	host_file 100 web1,20,95 | sed "s/$((20 << 30))/$(((20 << 30) + 5))/" >host1.json
+	"$virt_wss" plan --goal safe --safe-limit 50 --output json host1.json >plan.json
+	cat plan.json
+	python3 -c '
+import json
+plan = json.load(open("plan.json"))
+assert plan["changes"][0]["need_bytes"] == plan["plan"]["hosts"][0]["need_before_bytes"] == (20 << 30) + (1 << 20)'
+}
+
+@test "no guest moves between a host of libvirt and one of Proxmox VE" {
+	host_file 100 web1,20,40 | sed 's/"host_bytes"/"inventory": "libvirt", &/' >host1.json
+	host_file 100 db1,20,40 | sed 's/"host_bytes"/"inventory": "proxmox", &/' >host2.json
+	run -0 --separate-stderr "$virt_wss" plan host1.json host2.json
+	[[ $output != *' move'* ]]
+	[[ $stderr == *'1 host without libvirt is left alone, because no guest can move between it and the others: host2'* ]]
+	# Among hosts of one inventory they do.
+	sed -i 's/"libvirt"/"proxmox"/' host1.json
+	run -0 --separate-stderr "$virt_wss" plan host1.json host2.json
+	[[ $output == *' move'* ]]
+	[[ $stderr != *'left alone'* ]]
 }
 
 @test "guests that opted out, and hosts with guests without any figure, are left alone" {
@@ -295,9 +369,11 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	echo '[]' >a.json
 	refuses a.json 'an array instead of an object'
 	echo '{}' >a.json
-	refuses a.json '"schema" is "" instead of'
+	refuses a.json 'no "schema": give the JSON of recommend or list'
 	echo '{"schema": "virt-wss/samples/1"}' >a.json
 	refuses a.json 'give the JSON of recommend or list'
+	echo '{"schema": "virt-wss/vms/1", "vms": [{"name": "web1"}]}' >a.json
+	refuses a.json '"virt-wss/vms/1": a list of guests without libvirt has no sizes that they need: give the JSON of recommend, which'
 	local line='{"schema": "virt-wss/recommendations/1", "recommendations": '
 	echo "${line}[$right}, 7]}" >a.json
 	refuses a.json 'guest 2: an integer instead of an object'
@@ -307,6 +383,13 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	refuses a.json 'guest web1: "recommended_bytes" is out of range'
 	echo "${line}[{\"domain\": \"web1\", \"recommended_bytes\": 9000000000000000000}]}" >a.json
 	refuses a.json 'guest web1: 9000000000000000000 bytes of memory: at most 1 EiB'
+	echo "${line}[$right, \"state\": \"running forever\"}]}" >a.json
+	refuses a.json 'guest web1: "state" is "running forever" instead of "running", "paused" or "shut off"'
+	echo "${line}[$right, \"uuid\": \"u-1\"}, ${right/web1/web2}, \"uuid\": \"u-1\"}]}" >a.json
+	run -1 "$virt_wss" plan a.json
+	[ "$output" = "virt-wss: error: host a: its guests web1 and web2 have the same UUID, u-1" ]
+	: >a.json
+	refuses a.json 'the file is empty: give the JSON of recommend or list'
 	echo "${line}[{}]}" >a.json
 	refuses a.json 'guest 1: no "domain"'
 	echo "${line}[$right, \"week\": {\"set_bytes\": [1, 2]}}]}" >a.json
@@ -367,8 +450,9 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	"$virt_wss" plan --safe-limit 80 --plot few.svg fleet/*.json >/dev/null
 	rm -r fleet
 	run ! grep -qE 'risk|class="s3"' few.svg
-	fleet 14 200 --fill 0.8
-	"$virt_wss" plan --risk 20 --plot risk.svg fleet/*.json >/dev/null
+	fleet 14 200 --fill 0.8 --reporting
+	"$virt_wss" plan --overcommit 4 --risk 20 --plot risk.svg fleet/*.json >/dev/null
+	grep -q '>limit of that: overcommit 4<' risk.svg
 	grep -q '; risk 20 %; .* no plan needs fewer than [0-9]*<' risk.svg
 	grep -q 'over the limit in no more hours than the risk allows' risk.svg
 	# Bars of hosts in that state, besides the key.
@@ -387,12 +471,16 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	grep -q '>Before: 12 hosts in use<' few.svg
 	grep -q '>host7<' few.svg
 	run ! grep -q '>host7<' many.svg
+	# A mark for what the guests of each host in use may take, and a line for what they may, before and after.
+	[ "$(grep -c 'line class="curve s2"' few.svg)" -gt 22 ]
+	[ "$(grep -c 'line class="mark"' few.svg)" -ge 2 ]
 	# A bar for each host in use, before and after.
 	[ "$(grep -c 'rect class="s[01]" ' many.svg)" -ge $((60 + bound)) ]
 	run -2 "$virt_wss" plan --plot - fleet/host1.json
 }
 
 @test "usage errors" {
+	local ratio
 	run -2 "$virt_wss" plan
 	[[ $output == *'missing FILE'* ]]
 	run -2 "$virt_wss" plan --goal big x.json
@@ -400,5 +488,9 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	run -2 "$virt_wss" plan --risk 60 x.json
 	run -2 "$virt_wss" plan --safe-limit 0 x.json
 	run -2 "$virt_wss" plan --max-moves some x.json
+	for ratio in 0 101 1.5x 1..5 -1 ''; do
+		run -2 "$virt_wss" plan --overcommit "$ratio" x.json
+		[[ $output == *"--overcommit: '$ratio' is not a ratio from 0.1 to 100, such as 1.5"* ]]
+	done
 	run -2 "$virt_wss" plan -c test:///default x.json
 }

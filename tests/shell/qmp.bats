@@ -88,6 +88,7 @@ invent_kvm() {
 fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	fake_start "$uuid" "${@:3}" <<-EOF
 		set kvm on
+		${fine_script-}
 		on qom-list
 		return [{"name": "a", "type": "child<$1>"}]
 		on human-monitor-command
@@ -120,6 +121,14 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		[ "$status" = 5 ]
 		grep -qE 'the dirty log is not safe with (vfio-pci|vhost-user|dirty-ring) \(it ' <<<"$err"
 		kill -0 "$fake_pid"
+	done
+	# What the machine itself brings is in no list of devices.
+	for refusal in 'on qom-get|return "nitro-enclave-machine"|nitro-enclave (virt-wss does not know it)' \
+		'on query-memory-devices|return [{"type": "sgx-epc", "data": {"memaddr": 0, "size": 4096}}]|memory that is not RAM (memory beside'; do
+		teardown
+		fine_script=$(cut -d'|' -f1-2 <<<"$refusal" | tr '|' '\n') fine_sample virtio-net-pci tap
+		[ "$status" = 5 ]
+		grep -qF "the dirty log is not safe with ${refusal##*|}" <<<"$err"
 	done
 }
 
@@ -205,7 +214,8 @@ native_sample() { # SCRIPT-LINE...
 	[ "$(field native_wss_bytes)" -gt 0 ]
 	[ "$(field native_wss_bytes)" -le $((32 << 20)) ]
 	# On 4 KiB pages two windows differ only by the guest's activity: that is not bloat.
-	[ "$(field granularity_bytes)" = 4096 ] && [ -z "$(field huge_page_bloat)" ]
+	[ "$(field granularity_bytes)" = 4096 ]
+	[ -z "$(field huge_page_bloat)" ]
 	wss sample --window 200ms --output csv
 	[[ $out != *native* ]]
 }
@@ -388,7 +398,21 @@ measured_128_mib() {
 @test "a socket that closes is an error" {
 	fake_start <<<$'on query-status\nclose'
 	wss sample --window 100ms
-	refused 1 'closed|ended|gone'
+	refused 1 'the peer closed the connection$'
+}
+
+# A dying QEMU closes its sockets before its process is seen to have ended.
+@test "QEMU that ends before the window is named, not the closed connection" {
+	local n default
+	for n in 1 2 3 4; do
+		default=$(printf 'on query-status\ndefault\n%.0s' $(seq 2 "$n"))
+		fake_start <<<"$default"$'\non query-status\nend 200'
+		wss sample --window 100ms
+		[ "$status" = 1 ]
+		[ "$err" = "virt-wss: error: $socket: the guest has ended" ]
+		wait "$fake_pid"
+		fake_pid=''
+	done
 }
 
 @test "QEMU that dies within the window is an error" {

@@ -38,6 +38,48 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 
 bats_require_minimum_version 1.5.0
 
+# A degraded window shows few pages, as one in which pages are missing.
+@test "degraded windows are no good ones: an estimate leaves them out, the others note them" {
+	local command
+	make good --phases 4096:3,4096:1 --windows 20
+	make r --phases 4096:3,8:1 --windows 20 --degraded-every 4
+	"$virt_wss" migrate-estimate --recording r --bandwidth 64MiB/s --output json 2>err >r.json
+	cat err
+	[ "$(grep -c 'web1: note: leaves out 5 degraded windows of 20 (virt-wss report --wide says why)$' err)" = 1 ]
+	[ "$("$virt_wss" report r --output csv 2>/dev/null | grep -c ,degraded,)" = 5 ]
+	# Each with its reason.
+	[ "$("$virt_wss" report r --wide 2>/dev/null | grep -c ' degraded .* the guest was frozen, as the test says$')" = 5 ]
+	"$virt_wss" report r --output json 2>/dev/null |
+		json '(grep { ($_->{why} // "") eq "the guest was frozen, as the test says" } @{$j->{intervals}}) == 5'
+	"$virt_wss" migrate-estimate --recording good --bandwidth 64MiB/s --output json 2>err >good.json
+	refute_degraded
+	# Each of the others wrote to the first half of 4096 pages.
+	json '$j->{migrations}[0]{written_low_bytes} == 2048 * 4096 && $j->{migrations}[0]{measured_seconds} == 1' <r.json
+	json '$j->{migrations}[0]{measured_seconds} == 16' <good.json
+	make bad --degraded-every 1 --windows 3
+	refused 1 'web1: all windows are degraded: ' migrate-estimate --recording bad --bandwidth 1GiB/s
+	for command in 'report r' 'heatmap r --plot r.svg' 'heatmap --hot-first r' 'diff good r'; do
+		# shellcheck disable=SC2086
+		"$virt_wss" $command 2>err >/dev/null
+		cat err
+		[ "$(grep -c 'r: note: 5 of 20 windows are degraded: ' err)" = 1 ]
+	done
+	"$virt_wss" report good 2>err >/dev/null
+	refute_degraded
+	# Points in time: the fourth window is degraded, the third is not.
+	"$virt_wss" diff r@2500ms r@3500ms 2>err >/dev/null
+	[ "$(grep -c degraded err)" = 1 ]
+	grep -q '^virt-wss: r@3500ms: note: that window is degraded: ' err
+	"$virt_wss" diff r@1500ms r@2500ms 2>err >/dev/null
+	refute_degraded
+}
+
+refute_degraded() {
+	if grep degraded err; then
+		return 1
+	fi
+}
+
 @test "report: sizes, phases, steady state, marks" {
 	make r --phases 4096:5,16384:8,2048:7 --mark-every 6 --gap-every 9
 	"$virt_wss" report r --output json >out.json
@@ -174,7 +216,7 @@ bats_require_minimum_version 1.5.0
 	# It waits once the pipe is full.
 	wait_until 20 test "$(dd if=/dev/fd/5 bs=1 count=1 status=none)" = '<'
 	kill "$pid"
-	wait_until 5 ended "$pid"
+	wait_until 30 ended "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
@@ -206,7 +248,10 @@ ended() { # PID
 	refused 1 'cannot write directory/: it is a directory' report r --plot directory/
 	refused 1 'cannot write \.: it is a directory' report r --plot .
 	refused 2 'the value is empty: give the path of a file' report r --plot ''
-	[ "$(cat target)" = mine ] && [ -p pipe ] && [ -L link ] && [ ! -e nothing ]
+	[ "$(cat target)" = mine ]
+	[ -p pipe ]
+	[ -L link ]
+	[ ! -e nothing ]
 	[ -z "$(find . -name '*.new')" ]
 }
 
@@ -263,7 +308,8 @@ ended() { # PID
 		grep -qE "$name: it is a (symbolic link|FIFO|device|directory), not a regular file" why
 	done
 	cmp another-name old
-	[ -p pipe ] && [ ! -e nothing ]
+	[ -p pipe ]
+	[ ! -e nothing ]
 	[ -z "$(find . -name '*.new')" ]
 }
 
@@ -284,7 +330,7 @@ ended() { # PID
 	pid=$!
 	wait_until 20 has_open "$pid" live
 	kill "$pid"
-	wait_until 5 ended "$pid"
+	wait_until 30 ended "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
@@ -320,16 +366,23 @@ ended() { # PID
 	"$virt_wss" report r --output json | json '!$j->{recording}{ended} && $j->{recording}{whole}'
 	head -c -10 r >cut.rec
 	run --separate-stderr "$virt_wss" report cut.rec --output json
-	[ "$status" = 0 ] && [[ $stderr == *"cut off"* ]]
+	[ "$status" = 0 ]
+	[[ $stderr == *"cut off"* ]]
 	json '!$j->{recording}{whole} && @{$j->{intervals}} == 19' <<<"$output"
 	cp r damaged
 	printf x | dd of=damaged bs=1 seek=$(($(stat -c %s r) / 2)) conv=notrunc status=none
 	refused 1 'damaged at byte' report damaged
 	refused 1 'damaged at byte' diff damaged r
-	refused 1 'damaged at byte' heatmap damaged --hot-first
+	refused 1 'damaged at byte [0-9]+, after [0-9]+ whole intervals \(those can be salvaged\)' heatmap damaged --hot-first
 	run --separate-stderr "$virt_wss" report damaged --salvage --output json
-	[ "$status" = 0 ] && [[ $stderr == *damaged* ]]
+	[ "$status" = 0 ]
+	[[ $stderr == *damaged* ]]
 	json '@{$j->{intervals}} < 20 && @{$j->{intervals}} > 5' <<<"$output"
+	# Within its first interval: there is nothing before.
+	cp r early
+	printf x | dd of=early bs=1 seek=200 conv=notrunc status=none
+	refused 1 'after 0 whole intervals \(no window among them: nothing can be salvaged\)' report early
+	refused 1 'no window before the damage at byte [0-9]+: nothing can be salvaged' report early --salvage
 	cp r newer
 	printf '\2\0\375\377' | dd of=newer bs=1 seek=8 conv=notrunc status=none
 	refused 5 'newer' report newer
@@ -361,6 +414,23 @@ ended() { # PID
 	refused 1 'ends before' diff r@5s r@50s
 	refused 2 'duration' diff r@5s r@x
 	refused 2 'missing' diff r
+}
+
+@test "diff: a time at which nothing was observed is named" {
+	make r --phases 4096:10,16384:10 --gap-every 7
+	json 'join(" ", map { $_->{start_seconds} } grep { $_->{kind} eq "gap" } @{$j->{intervals}}) eq "6 13 20"' \
+		<<<"$("$virt_wss" report r --output json)"
+	run --separate-stderr "$virt_wss" diff r@6500ms r@15s
+	[ "$status" = 0 ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr == *"r@6500ms: note: nothing was observed then, in a gap from 6.00 s to 7.00 s: the set is that of the window before it" ]]
+	"$virt_wss" diff r@6500ms r@13500ms --output json >out.json
+	json '$j->{summary}{a_gap_start_seconds} == 6 && $j->{summary}{a_gap_end_seconds} == 7' <out.json
+	json '$j->{summary}{b_gap_start_seconds} == 13 && $j->{summary}{b_gap_end_seconds} == 14' <out.json
+	run --separate-stderr "$virt_wss" diff r@5s r@15s --output json
+	[ -z "$stderr" ]
+	json '!grep { /gap/ } keys %{$j->{summary}}' <<<"$output"
+	"$virt_wss" diff r@6500ms r@6500ms 2>&1 | grep -c 'nothing was observed' | grep -qx 1
 }
 
 @test "diff: two recordings, largest first; --verbose has each range" {
@@ -399,7 +469,8 @@ ended() { # PID
 	for arguments in "diff a b" "heatmap a b --hot-first"; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$virt_wss" $arguments --output json
-		[ "$status" = 0 ] && [[ $stderr == *"a and b: recordings of different guests, web1 and db1" ]]
+		[ "$status" = 0 ]
+		[[ $stderr == *"a and b: recordings of different guests, web1 and db1" ]]
 		json '$j->{schema}' <<<"$output"
 	done
 	run --separate-stderr "$virt_wss" diff a c
@@ -426,7 +497,7 @@ ended() { # PID
 	"$virt_wss" heatmap r s --hot-first --output json |
 		json '$j->{summary}{windows} == 40 && $j->{ranges}[0]{windows} == 40 && $j->{ranges}[1]{share} == 0.25'
 	refused 2 'nothing to do' heatmap r
-	refused 2 'argument' heatmap r s --plot x.svg
+	refused 2 'one picture shows one recording' heatmap r s --plot x.svg
 	refused 2 'limit' heatmap r --hot-first --limit 0
 	[ ! -e x.svg ]
 }
@@ -439,7 +510,8 @@ ended() { # PID
 	refused 2 'argument' mark r a b
 	start_live --windows 3
 	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
-	[ "$status" = 0 ] && [ -z "$output" ]
+	[ "$status" = 0 ]
+	[ -z "$output" ]
 	# The file is complete even while it is being written, and two marks at the same time
 	# both succeed.
 	"$virt_wss" mark live second & "$virt_wss" mark live third
@@ -486,4 +558,11 @@ ended() { # PID
 	echo text >r.svg
 	"$virt_wss" report r --plot r.svg >table
 	[ "$(head -c 5 r.svg)" = '<?xml' ]
+}
+
+@test "zeros after the end of a recording do not make it one that is cut off" {
+	make r --windows 3
+	truncate -s +4096 r
+	"$virt_wss" report r >table 2>err
+	[ "$(cat err)" = 'virt-wss: warning: r: ignoring 4096 bytes after the end of the recording' ]
 }

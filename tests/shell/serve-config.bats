@@ -48,16 +48,16 @@ has() { # LINE...
 
 @test "without files the defaults count" {
 	good
-	has 'window = 4s' 'granularity = auto' 'period = 1min' 'budget = 0.5%' 'max-pressure = 10%' 'max-stall = 20ms' 'http-user = nobody' '# listen is not set'
+	has 'window = 4s' 'granularity = auto' 'period = 1min' 'budget = 0.5%' 'max-pressure = 10%' 'ages-memory = 128MiB' 'max-stall = 20ms' 'http-user = nobody' '# listen is not set'
 	rm -r "$root"
 	mkdir "$root"
 	good
 }
 
 @test "what it prints is a configuration file that means the same" {
-	good --window 1500ms --budget 0.25% --listen 127.0.0.1:0 --listen "unix:/run/a" --keep 36h \
+	good --window 1500ms --budget 0.25% --listen 127.0.0.1:0 --listen "unix:$PWD/a" --keep 36h \
 		--keep-size 1500KB --method auto --metrics full --granularity 4KiB --no-publish -c test:///default --debug
-	has 'window = 1500ms' 'listen = 127.0.0.1:0 unix:/run/a' 'keep = 36h' 'keep-size = 1500000B' \
+	has 'window = 1500ms' "listen = 127.0.0.1:0 unix:$PWD/a" 'keep = 36h' 'keep-size = 1500000B' \
 		'connect = test:///default' 'debug = yes' 'no-publish = yes'
 	mv out first
 	cp first "$etc/serve.conf"
@@ -68,21 +68,22 @@ has() { # LINE...
 
 @test "values that begin or end with blanks or quotation marks read back as the same" {
 	local value
-	for value in '/a b ' ' /a' $'/a\t' '"/a"' '""/a""' '/a"b' '"/a' '/a"' "'/a '" '/a;b'; do
+	mkdir ' ' '"' '""' "'"
+	for value in 'a b ' ' /a' $'a\t' '"/a"' '""/a""' 'a"b' '"/a' 'a"' "'/a '" 'a;b'; do
 		good --textfile "$value"
 		cp out first
 		good --config first
 		diff first out
 		grep -qxF -e "textfile = $value" -e "textfile = \"$value\"" out
 	done
-	printf '[metrics]\ntextfile = "/a "\n' >first
+	printf '[metrics]\ntextfile = "a "\n' >first
 	good --config first
-	has 'textfile = "/a "'
+	has 'textfile = "a "'
 }
 
 @test "a value that no file can have is a comment" {
 	local value
-	for value in '/a#b' $'/a\nb' ' "' "/$(printf '%01024d' 0)"; do
+	for value in 'a#b' $'a\nb' ' "' "$(printf './%.0s' {1..512})a"; do
 		good --textfile "$value"
 		grep -q '^# textfile is set to what no file can have: ' out
 		good --config out
@@ -91,9 +92,9 @@ has() { # LINE...
 }
 
 @test "an indented comment is one, and belongs to no value" {
-	printf '[metrics]\ntextfile = /run/x\n  # metrics = full\n\t# more\n[log]\ndebug = yes\n # the end\n' >"$etc/serve.conf"
+	printf '[metrics]\ntextfile = x\n  # metrics = full\n\t# more\n[log]\ndebug = yes\n # the end\n' >"$etc/serve.conf"
 	good
-	has 'textfile = /run/x' 'metrics = standard' 'debug = yes'
+	has 'textfile = x' 'metrics = standard' 'debug = yes'
 }
 
 @test "every option has a key, and every key an option" {
@@ -127,14 +128,14 @@ has() { # LINE...
 }
 
 @test "the command line replaces addresses of files, and a later file those of an earlier one" {
-	printf '[http]\nlisten = unix:/a 127.0.0.1:1\n' >"$etc/serve.conf"
+	printf '[http]\nlisten = unix:a 127.0.0.1:1\n' >"$etc/serve.conf"
 	good
-	has 'listen = unix:/a 127.0.0.1:1'
-	printf '[http]\nlisten =   unix:/b\t[::1]:2 \n' >"$etc/serve.conf.d/1.conf"
+	has 'listen = unix:a 127.0.0.1:1'
+	printf '[http]\nlisten =   unix:b\t127.0.0.1:2 \n' >"$etc/serve.conf.d/1.conf"
 	good
-	has 'listen = unix:/b [::1]:2'
-	good --listen unix:/c --listen unix:/d
-	has 'listen = unix:/c unix:/d'
+	has 'listen = unix:b 127.0.0.1:2'
+	good --listen unix:c --listen unix:d
+	has 'listen = unix:c unix:d'
 }
 
 @test "--config reads that file alone" {
@@ -179,8 +180,7 @@ has() { # LINE...
 	printf '%1020s\n%1020s[http]\n' '' '' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: the line is longer than 1024 bytes"
 	printf '[measure]\nperiod = 2s\n' >"$etc/serve.conf"
-	check
-	[ "$status" = 2 ]
+	refused "a period of 2s ([measure] period, --period) is shorter than a window of 4s ([measure] window, --window)"
 }
 
 @test "each fault is told in a line of its own" {
@@ -197,11 +197,102 @@ has() { # LINE...
 	[ ! -e history.db ]
 }
 
+# --check-config names each fault as the start does, which names only the first, and makes nothing.
+refused_at_start() { # MESSAGE OPTION...
+	local message=$1
+	shift
+	check "$@"
+	[ "$status" = 2 ] || return 1
+	[ ! -s out ] || return 1
+	[[ $(cat err) == "virt-wss: error: $message"* ]] || return 1
+	status=0
+	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve "$@" 2>all || status=$?
+	echo "the start: $status: $(cat all)"
+	[ "$status" = 1 ] || return 1
+	diff <(grep -v 'VIRT_WSS_SYSROOT is set' all) err
+}
+
+@test "what the installed unit does not let the service write is told" {
+	local unit=$root/etc/systemd/system/virt-wss.service warning
+	warning() { # DIRECTORY FILE
+		echo "virt-wss: warning: $1/$2: virt-wss.service may not write there: add ReadWritePaths=$1 by systemctl edit virt-wss.service"
+	}
+	mkdir -p "$unit.d" place other "$root/usr/lib/systemd/system"
+	good --textfile "$PWD/place/metrics" --history "$PWD/other/h.db"
+	printf '[Service]\nProtectSystem=strict\nReadWritePaths=-/run/libvirt -%s\n' "$PWD/place/" >"$root/usr/lib/systemd/system/virt-wss.service"
+	check --textfile "$PWD/place/metrics" --history "$PWD/other/h.db" --listen "unix:$PWD/sock"
+	[ "$status" = 0 ]
+	grep -qxF "$(warning "$PWD/other" h.db)" err
+	grep -qxF "$(warning "$PWD" sock)" err
+	[ "$(wc -l <err)" = 2 ]
+	printf '[Service]\nReadWritePaths=%s\n' "$PWD" >"$unit.d/1.conf"
+	good --textfile "$PWD/place/metrics" --history "$PWD/other/h.db" --listen "unix:$PWD/sock"
+	# That of the administrator counts, not the package's.
+	printf '[Service]\nProtectSystem=full\n' >"$unit"
+	rm "$unit.d/1.conf"
+	good --textfile "$PWD/place/metrics" --history "$PWD/other/h.db"
+}
+
+@test "files and sockets that would keep the service from starting are told before the start" {
+	mkdir -m 777 everybodys
+	mkdir place
+	echo 'no database' >rubbish.db
+	touch file
+	refused_at_start 'missing/metrics: cannot open its directory: No such file or directory' --textfile missing/metrics
+	refused_at_start 'file/metrics: cannot open its directory: Not a directory' --textfile file/metrics
+	mkfifo pipe
+	refused_at_start 'pipe: it is a FIFO, not a regular file' --textfile pipe
+	refused_at_start 'history everybodys/h.db: other users may write to its directory' --history everybodys/h.db
+	refused_at_start 'history everybodys/a/b/h.db: other users may write to its directory' --history everybodys/a/b/h.db
+	refused_at_start 'history file/h.db: cannot open its directory: Not a directory' --history file/h.db
+	refused_at_start 'history ' --history rubbish.db
+	refused_at_start "cannot listen at unix:$PWD/missing/s: cannot open its directory: No such file" \
+		--no-store --listen "unix:$PWD/missing/s"
+	refused_at_start "cannot listen at unix:$PWD/everybodys/s: other users may write" --no-store --listen "unix:$PWD/everybodys/s"
+	refused_at_start "cannot listen at unix:$PWD/file: it is a regular file, not a UNIX socket" --no-store --listen "unix:$PWD/file"
+	[ -z "$(find everybodys place -mindepth 1)" ]
+	ln -s nowhere place/ages
+	refused_at_start 'cannot keep the ages of memory: place/ages: it is not a directory' --history place/h.db
+	[ ! -e history.db ]
+	check --textfile missing/metrics --history everybodys/h.db --listen "unix:$PWD/file"
+	[ "$status" = 2 ]
+	[ "$(wc -l <err)" = 3 ]
+	# What the start would make is no fault.
+	good --textfile new --history a/b/c/h.db --listen "unix:$PWD/s"
+	[ ! -e a ]
+	# Nor is what a running service has.
+	printf '[metrics]\ntextfile = metrics\n[http]\nlisten = unix:%s/s\n' "$PWD" >"$etc/serve.conf"
+	begin
+	good
+	[ -S s ]
+}
+
+@test "a directory that the units make may be missing before the start" {
+	if [ -e /run/virt-wss ] && [ -e /var/lib/virt-wss ]; then
+		skip "this machine has the directories of the units"
+	fi
+	local directory
+	for directory in /run/virt-wss /var/lib/virt-wss; do
+		[ ! -e "$directory" ] || continue
+		check --textfile "$directory/metrics"
+		[ "$status" = 0 ]
+		[[ $(cat err) == "virt-wss: warning: $directory/metrics: cannot open its directory: No such file or directory: virt-wss.service makes that directory when it starts, "* ]]
+		check --textfile "$directory/deeper/metrics"
+		[ "$status" = 2 ]
+	done
+}
+
 @test "a user that cannot serve HTTP is told before the start" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	check --listen 127.0.0.1:0 --http-user nosuch
-	[ "$status" = 2 ] && [ ! -s out ]
+	[ "$status" = 2 ]
+	[ ! -s out ]
 	[ "$(cat err)" = "virt-wss: error: there is no user 'nosuch' to serve HTTP" ]
+	# The unit's socket is none of the service's own addresses.
+	printf '[http]\nhttp-user = nosuch\n' >"$etc/serve.conf"
+	check
+	[ "$status" = 0 ]
+	[ "$(cat err)" = "virt-wss: warning: there is no user 'nosuch' to serve HTTP, should the service be passed a socket" ]
 }
 
 @test "unknown keys are refused, and the nearest one is named" {
@@ -234,7 +325,8 @@ has() { # LINE...
 	printf '[measure # ]\nwindow = 4s\n[]\nwindow = 4s\n[http] x\n[metrics]]\nlevel\nlevel =\n' >"$etc/serve.conf"
 	printf '[http\n' >"$etc/serve.conf.d/1.conf"
 	check
-	[ "$status" = 2 ] && [ ! -s out ]
+	[ "$status" = 2 ]
+	[ ! -s out ]
 	sed "s|^virt-wss: error: $etc/serve.conf||" err >faults
 	diff - faults <<-EOF
 		:1: the ] of the section is missing
@@ -248,7 +340,9 @@ has() { # LINE...
 	rm "$etc/serve.conf.d/1.conf"
 	# These libeconf can parse.
 	printf ' [measure] \t# ]\n window\t=4s#\n[http]# x\nhttp-user = "a b"\n' >"$etc/serve.conf"
-	good
+	check
+	[ "$status" = 0 ]
+	[[ $(cat err) == "virt-wss: warning: there is no user 'a b' "* ]]
 	has 'window = 4s' 'http-user = a b'
 }
 

@@ -77,10 +77,9 @@ lock_history() {
 	begin
 	lock_history
 	wait_until 30 has_failures
-	local start=$SECONDS
 	has=$(windows)
-	wait_until 10 has_windows $((has + 20))
-	[ $((SECONDS - start)) -lt 10 ]
+	# As long as it is locked; each wait for the lock takes seconds.
+	wait_until 30 has_windows $((has + 40))
 	grep -q 'error: history .*database is locked' err
 	[ "$(grep -c 'error:' err)" = 1 ]
 	stored=$(value stored_samples_total)
@@ -95,7 +94,7 @@ has_stored() { # N
 }
 
 removals_told() {
-	grep -c 'warning: history h.db: it was removed or replaced, and is opened anew$' err
+	grep -c 'warning: history h.db: it was removed, replaced or emptied, and is opened anew$' err
 }
 
 @test "a history that was removed is opened anew, which is told once" {
@@ -115,7 +114,7 @@ removals_told() {
 		wait_until 30 eval "[ \"\$(sqlite3 -readonly h.db 'SELECT count(*) FROM sample')\" -ge 5 ]"
 		run timeout -k 5 20 "$virt_wss" -c test:///default sample --all --store --history h.db
 		[ "$status" = 1 ]
-		[[ $output = *'another round is still running'* ]]
+		[[ $output = *"/h.db is in use by another round, process $service (serve-windows): stop that first, or take another history, or omit --store"* ]]
 	done
 	end
 	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
@@ -143,7 +142,7 @@ removals_told() {
 	rm h.db h.db-*
 	ln -s nowhere h.db
 	wait_until 30 has_failures
-	grep -q 'error: the history was removed or replaced: ' err
+	grep -q 'error: the history was removed, replaced or emptied: ' err
 	stored=$(value stored_samples_total)
 	has=$(windows)
 	wait_until 30 has_windows $((has + 5))
@@ -162,34 +161,33 @@ windows_now() {
 		sed -n 's/^virt_wss_windows_total\({.*}\)\? //p'
 }
 
-# How many windows end in four seconds.
-windows_in_a_while() {
-	local before
-	before=$(windows_now)
-	timeout 4 tail -f /dev/null || true
-	echo $(($(windows_now) - before))
+has_windows_now() { # N
+	local n
+	n=$(windows_now)
+	[ "${n:-0}" -ge "$1" ]
 }
 
-@test "slow disks of the history, the metrics and the ages stop no window" {
+@test "slow disks of the history, the metrics, the ages and the hold file stop no window" {
 	command -v curl >/dev/null || skip "needs curl"
-	local call files usual slow
+	local call files before
 	local preload=$WSS_BUILDDIR/tests/tools/slow.so
 	export WSS_SLOW_DIR=$dir/work WSS_SLOW_WHEN=$dir/slow
-	for files in '[!h]*' 'h.db*'; do
-		for call in sync open,read,write,rename; do
+	for files in '[!h]*' 'h.db*' hold; do
+		for call in sync,stat open,read,write,rename; do
+			[ "$call $files" != "open,read,write,rename hold" ] || continue
 			rm -f h.db* metrics "$dir/slow"
-			WSS_SLOW=$call:6 WSS_SLOW_NAME=$files begin
-			usual=$(windows_in_a_while)
+			WSS_SLOW=$call:300 WSS_SLOW_NAME=$files begin
 			: >"$dir/slow"
-			slow=$(windows_in_a_while)
+			# Such a call has begun, and does not end before the windows are counted.
+			wait_until 30 test -s "$dir/slow"
+			before=$(windows_now)
+			wait_until 30 has_windows_now $((before + 40))
+			echo "$call of $files: $(windows_now) windows after $before: $(cat "$dir/slow")"
 			rm "$dir/slow"
-			echo "$call of $files: $slow windows for $usual"
 			rm -r "$dir/host"
 			kill -KILL "$service" "$kvm_guest_pid"
 			wait "$service" "$kvm_guest_pid" || true
 			service='' kvm_guest_pid=''
-			[ "$usual" -ge 10 ]
-			[ "$slow" -ge $((usual / 2)) ]
 		done
 	done
 }

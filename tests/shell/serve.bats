@@ -51,6 +51,16 @@ well_formed() {
 	' metrics
 }
 
+@test "every user may read the textfile, whatever the umask: node_exporter is another than the service" {
+	(umask 077 && exec "$virt_wss" serve --no-store --textfile metrics 2>err 3>&-) &
+	pid=$!
+	wait_until 30 [ -s metrics ]
+	[ "$(stat -c %a metrics)" = 644 ]
+	kill -TERM "$pid"
+	wait "$pid" || true
+	pid=''
+}
+
 @test "a file of metrics is there at once, complete, and stays fresh" {
 	begin
 	well_formed
@@ -61,6 +71,43 @@ well_formed() {
 	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $first ]"
 	well_formed
 	wait_until 30 says 'virt_wss_libvirt_up 1'
+}
+
+@test "it raises the limit of open files, or measures fewer guests at a time" {
+	ulimit -Sn 1024
+	begin
+	[ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
+	run ! grep -q 'at a time' err
+	end TERM
+	rm metrics
+	ulimit -n 300
+	begin
+	grep -qx 'virt-wss: warning: at most 7 guests are measured at a time, not 80: the limit of open files (LimitNOFILE) is 300; raise it to 2048' err
+	[ "$(grep -c 'at a time' err)" = 1 ]
+}
+
+@test "a limit of open files that HTTP cannot begin with is named" {
+	ulimit -n 60
+	begin --listen unix:http.sock
+	wait_until 30 grep -qx 'virt-wss: warning: the HTTP process ended at once (is the limit of open files, LimitNOFILE, too low?): starting it again' err
+}
+
+@test "a limit of its cgroup that is too small is said once" {
+	local cgroup=root/sys/fs/cgroup/system.slice/virt-wss.service
+	mkdir -p root/proc/self $cgroup
+	ln -s /proc/sys root/proc/sys
+	echo 0::/system.slice/virt-wss.service >root/proc/self/cgroup
+	echo 40 >$cgroup/pids.max
+	echo $((300 << 20)) >$cgroup/memory.max
+	VIRT_WSS_SYSROOT=$PWD/root begin
+	grep -qx 'virt-wss: warning: at most 4 guests are measured at a time, not 80: the limit of tasks (TasksMax) is 40; raise it to 192' err
+	grep -qx 'virt-wss: warning: the limit of memory (MemoryMax) is 300 MiB: with this ages-memory, raise it to 512 MiB' err
+	end TERM
+	rm metrics
+	echo max >$cgroup/pids.max
+	VIRT_WSS_SYSROOT=$PWD/root begin --ages-memory 8MiB
+	[ "$(grep -c 'TasksMax' err)" = 0 ]
+	grep -q 'raise it to 392 MiB' err
 }
 
 @test "SIGTERM ends it within five seconds, and no file is left beside the metrics" {
@@ -81,6 +128,8 @@ well_formed() {
 	wait_until 30 says 'virt_wss_held 1'
 	rm hold
 	wait_until 30 says 'virt_wss_held 0'
+	grep -qE '^virt_wss_held_seconds_total\{by="operator"\} (0\.0*[1-9]|[1-9])' metrics
+	grep -qx 'virt_wss_held_seconds_total{by="pressure"} 0' metrics
 	grep -qx 'virt-wss: paused by hold file hold' err
 	grep -qx 'virt-wss: hold file hold is gone: measuring again' err
 }
@@ -103,6 +152,10 @@ well_formed() {
 	wss serve
 	[ "$status" = 1 ]
 	[ "$(wc -l <err)" = 1 ]
+	grep -qE "^virt-wss: error: history .* is in use by the service, process $pid: stop that first, or take another history$" err
+	wss sample --all --store
+	[ "$status" = 1 ]
+	grep -qE "in use by the service, process $pid: stop that first, or take another history, or omit --store$" err
 	wss serve --no-store --textfile /nonexistent/metrics
 	[ "$status" = 1 ]
 }
@@ -110,7 +163,7 @@ well_formed() {
 @test "without a libvirt it waits for one" {
 	begin -c "test://$PWD/none.xml"
 	wait_until 30 says 'virt_wss_libvirt_up 0'
-	grep -q '^virt-wss: error: cannot connect' err
+	grep -q "^virt-wss: error: cannot connect .* (trying again until it works)\$" err
 	[ "$(grep -c error err)" = 1 ]
 	end TERM
 	[ "$status" = 143 ]

@@ -20,3 +20,15 @@ scripts() { # every shell script of the project
 	cd "$WSS_SRCDIR"
 	shellcheck -s bats -e SC2154,SC2034,SC2030,SC2031,SC2016 tests/*/*.bats
 }
+
+# What stands left of && fails a test only in the last line of a function.
+@test "each check of a test can fail" {
+	cd "$WSS_SRCDIR"
+	# shellcheck disable=SC2016
+	output=$(awk '
+		check != "" && !/^\t*\}/ { print check }
+		{ check = "" }
+		/^\t+(\[ .* \]|\[\[ .* \]\]) && / && !/\|\||&& (\{|return|continue|break|exit|skip)|(\\|&&)$/ { check = FILENAME ":" FNR ": " $0 }' tests/*/*.bats)
+	echo "$output"
+	[ -z "$output" ]
+}

@@ -11,7 +11,7 @@ setup() {
 
 @test "invalid options are refused" {
 	for words in "" "test other" "--all" "test --step 0" "test --step 21" "test --step x" "test --settle 0" \
-		"test --settle 1500ms" "test --interval 0" "test --interval 2h" "test --floor 5" "test --history=" \
+		"test --settle 1500ms" "test --interval 0" "test --interval 2h" "test --floor 5" "test --hold 10m" "test --history=" \
 		"test --restore" "test --apply" "--qmp /nowhere"; do
 		# shellcheck disable=SC2086
 		run "$virt_wss" squeeze $words
@@ -46,6 +46,16 @@ setup() {
 	echo "$output"
 	[ "$status" = 5 ]
 	[[ $output == *"test: refused: $reason"* ]]
+}
+
+@test "--dry-run prints the floor and the number of steps, and no column of what was found" {
+	run --separate-stderr "$virt_wss" squeeze test --dry-run
+	echo "$output"
+	[[ ${lines[0]} == "DOMAIN"*"FROM"*"FLOOR"*"STEPS"*"LONGEST"*"WHY"* ]]
+	[[ ${lines[0]} != *"PAGES"* ]]
+	[[ ${lines[1]} == "test "*" 64 MiB "* ]]
+	run "$virt_wss" squeeze --columns help
+	[ "$status" = 0 ]
 }
 
 @test "a guest that is not there is an error, in each format" {

@@ -98,13 +98,16 @@ teardown() {
 		# If SIGTERM were ignored, the limit would end it.
 		[ "$name" = directory ] && expected=2 || expected=1
 		wss recommend test --history "$dir/$name"
-		[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[ "$status" = "$expected" ]
+		[ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *"$dir/$name"*" is a "* ]]
 		wss sample test --store --history "$dir/$name"
-		[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[ "$status" = "$expected" ]
+		[ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *"$dir/$name"*" is a "* ]]
 	done
-	[ ! -e "$dir/nothing" ] && [ -p "$dir/fifo" ]
+	[ ! -e "$dir/nothing" ]
+	[ -p "$dir/fifo" ]
 	# A directory may be reached through a link, and the file by a relative name.
 	ln -s . "$dir/here"
 	wss sample test --store --history "$dir/here/good" --window 100ms
@@ -124,9 +127,11 @@ teardown() {
 				ln -s "$BATS_TEST_TMPDIR/target" "$VIRT_WSS_HISTORY$suffix"
 			fi
 			wss recommend test
-			[ "$status" = 1 ] && [[ $err == *"history.db$suffix: it is a "* ]]
+			[ "$status" = 1 ]
+			[[ $err == *"history.db$suffix: it is a "* ]]
 			wss sample test --store --window 100ms
-			[ "$status" = 1 ] && [[ $err == *"history.db$suffix: it is a "* ]]
+			[ "$status" = 1 ]
+			[[ $err == *"history.db$suffix: it is a "* ]]
 			rm "$VIRT_WSS_HISTORY$suffix"
 			[ ! -e "$BATS_TEST_TMPDIR/kept" ] || mv "$BATS_TEST_TMPDIR/kept" "$VIRT_WSS_HISTORY$suffix"
 		done
@@ -174,11 +179,13 @@ journal_naming() { # VICTIM
 	for target in "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/nothing"; do
 		ln -s "$target" "$VIRT_WSS_HISTORY.lock"
 		wss sample --store --window 100ms
-		[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[ "$status" = 1 ]
+		[ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *history.db.lock* ]]
 		rm "$VIRT_WSS_HISTORY.lock"
 	done
-	[ "$(stat -c %a "$BATS_TEST_TMPDIR/target")" = 644 ] && [ ! -e "$BATS_TEST_TMPDIR/nothing" ]
+	[ "$(stat -c %a "$BATS_TEST_TMPDIR/target")" = 644 ]
+	[ ! -e "$BATS_TEST_TMPDIR/nothing" ]
 	mkfifo "$VIRT_WSS_HISTORY.lock"
 	wss sample --store --window 100ms
 	[ "$status" = 1 ]
@@ -214,7 +221,7 @@ ended() { # PID
 	pid=$!
 	wait_until 20 has_open "$pid" history.db
 	kill "$pid"
-	wait_until 5 ended "$pid"
+	wait_until 30 ended "$pid"
 	wait "$pid" || true
 	exec 8>&-
 	wait
@@ -226,15 +233,24 @@ has_open() { # PID NAME
 
 @test "invalid options are refused" {
 	for words in "--history x" "--keep 1d" "--persistent" "--store --cumulative" \
-		"--store --keep 0" "--store --keep forever" "--store --keep-size 1KiB" \
+		"--store --keep 0" "--store --keep 90" "--store --keep 3M" "--store --keep 23h" "--store --keep forever" "--store --keep-size 1KiB" \
 		"--store --history=" "--store --deadline 0" "--jobs 0" "--jobs 1001"; do
 		# shellcheck disable=SC2086
 		wss sample test $words
 		[ "$status" = 2 ]
 		[ "$(wc -l <<<"$err")" = 1 ]
 	done
+	wss sample test --store --keep 90
+	[[ $err == *"--keep: '90' is less than a day: give days, such as 90d (a number without a unit is seconds, m is minutes)" ]]
 	wss --qmp /nowhere sample --store
 	[ "$status" = 2 ]
+	[[ $err == *"--qmp: a guest that is known by its socket alone has no history: use -c kvm:///, which stores the same guest" ]]
+	wss --qmp /nowhere recommend
+	[ "$status" = 2 ]
+	[[ $err == *"use -c kvm:///, which stores the same guest" ]]
+	wss --qmp /nowhere --qmp /elsewhere sample
+	[ "$status" = 2 ]
+	[[ $err == *"--qmp given more than once: it takes the socket of one guest" ]]
 }
 
 @test "one bad guest is some of several, even if the others are not due yet" {

@@ -81,12 +81,19 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 @test "the settings that are installed show the defaults" {
 	local conf=$WSS_SRCDIR/dist/serve.conf
 	settings() { "$WSS_BUILDDIR/virt-wss" serve --check-config --config "$1"; }
-	sed '/^#listen/!s/^#\([a-z-]* = \)/\1/' "$conf" >"$BATS_TEST_TMPDIR/all.conf"
+	# The directory of the metrics file comes with node_exporter, that of the history is root's.
+	sed -e '/^#listen/!s/^#\([a-z-]* = \)/\1/' -e "s,^\(textfile\|history\) = .*/,\1 = $BATS_TEST_TMPDIR/," "$conf" \
+		>"$BATS_TEST_TMPDIR/all.conf"
 	# With listen it would look for the user. All keys in their order, and those that have a default with it.
 	diff <(settings "$conf" | sed -n 's/^# \([a-z-]*\) is not set/\1/p; s/^\([a-z-]*\) = .*/\1/p') \
 		<(sed -n 's/^#\{0,1\}\([a-z-]*\) = .*/\1/p' "$conf")
 	diff <(settings "$conf" | grep -v 'is not set$') \
 		<(settings "$BATS_TEST_TMPDIR/all.conf" | grep -vE 'is not set$|^(textfile|history|connect) = ')
+}
+
+@test "the directories that --check-config lets be missing are those that the unit makes" {
+	diff <(sed -n 's,^RuntimeDirectory=\(.*\),/run/\1/,p; s,^StateDirectory=\(.*\),/var/lib/\1/,p' "$units/virt-wss.service" | sort) \
+		<(sed -n '/unit_directories\[\] = /,/;/p' "$WSS_SRCDIR/src/serve/start-check.c" | grep -o '"[^"]*"' | tr -d '"' | sort)
 }
 
 @test "the program accepts the units' command lines" {

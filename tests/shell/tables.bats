@@ -118,6 +118,16 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	done
 }
 
+@test "a guest that is given by its UUID has a column as wide as its name; ranks have one of their own" {
+	node '' "$long" db2
+	history_of 10 $((100 << 20)) 300 1
+	piped recommend ${uuid}1
+	aligned RECOMMEND
+	piped recommend --host
+	grep -qE "^RANK  DOMAIN " <<<"$out"
+	grep -qE "^ +-  $long " <<<"$out"
+}
+
 @test "long names and wide characters leave tables aligned: cut on a terminal, whole in a pipe" {
 	node "$(profile 150994944 294912)" "$long" "$cjk" db2 "${long%7}8"
 	history_of 10 $((100 << 20)) 300 1 2
@@ -207,11 +217,22 @@ for line in sys.stdin.read().splitlines():
 	history_of 400 $((100 << 20)) 300 1
 	# Twice the largest window, so no window shows the effect.
 	piped recommend --what-if 250MiB
-	grep -qE '^web1 .* <[0-9.]+%$' <<<"$out"
+	grep -qE '^web1 .* <=[0-9.]+%$' <<<"$out"
 	piped recommend --what-if 250MiB --output csv --columns what_if_loss,what_if_is_bound
 	tail -n 1 <<<"$out" | grep -qE '^0\.[0-9]+,1'
 	piped recommend --what-if 50MiB
 	grep -qE '^web1 .* [0-9.]+%$' <<<"$out"
+}
+
+@test "--what-if: the windows above a size are a bound where they are of huge pages" {
+	node '' web1 web2
+	history_of 400 $((100 << 20)) 300 1
+	"$WSS_BUILDDIR/tests/unit/make-history" -g $((2 << 20)) "$VIRT_WSS_HISTORY" 400 $((100 << 20)) 300 ${uuid}2
+	piped recommend --what-if 50MiB
+	grep -qE '^web1 .* 50 MiB +100.0% ' <<<"$out"
+	grep -qE '^web2 .* 50 MiB +<=100.0% ' <<<"$out"
+	piped recommend --what-if 250MiB
+	grep -qE '^web2 .* 250 MiB +0.0% ' <<<"$out"
 }
 
 @test "too early shows how many windows there are, and is counted apart from unknown" {

@@ -185,6 +185,12 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'method' sample test --method magic
 	usage 'granularity' sample test --granularity 8k
 	usage 'granularity both' sample test --granularity both --cumulative
+	usage 'explain' methods test --explain --config
+	usage 'method all' sample test --method all --cumulative
+	usage 'method all' sample test --method all --granularity both
+	usage 'method all' sample test --method all --store
+	usage 'method all' sample test --method all --publish
+	usage "'all' is not auto" record test --method all -o "$BATS_TEST_TMPDIR/recording"
 	usage 'granularity both' profile test --granularity both
 	usage 'output' sample test --output yaml
 	usage 'output' list test --output yaml
@@ -296,9 +302,28 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 		# shellcheck disable=SC2086
 		LIBVIRT_DEFAULT_URI='qemu+unix:///system?socket=/nowhere' run -4 "$virt_wss" $words
 		echo "$output"
-		[ "$(grep -o 'libvirt: ' <<<"$output" | wc -l)" = 1 ]
-		grep -q '^virt-wss: error: cannot connect to libvirt: ' <<<"$output"
+		[ "$(grep -o 'cannot connect to libvirt' <<<"$output" | wc -l)" = 1 ]
+		grep -Fq 'virt-wss: error: cannot connect to libvirt at qemu+unix:///system?socket=/nowhere (LIBVIRT_DEFAULT_URI): ' <<<"$output"
 	done
+}
+
+@test "a URI that is nearly that of an inventory gets it proposed" {
+	for uri in KVM:/// kvm: kvm:///x; do
+		run -4 "$virt_wss" -c "$uri" list
+		echo "$output"
+		[[ $output == *"cannot connect to libvirt at $uri (did you mean kvm:///?): "* ]]
+	done
+	run -4 "$virt_wss" -c Proxmox:// list
+	[[ $output == *"(did you mean proxmox:///?)"* ]]
+}
+
+@test "of several hosts only libvirt's guests are listed, which says so for each other one" {
+	run -5 "$virt_wss" -c kvm:/// -c proxmox:/// list
+	echo "$output"
+	[ "$(grep -c "^virt-wss: error: \(kvm\|proxmox\):///: of several hosts only libvirt's guests are listed" <<<"$output")" = 2 ]
+	printf 'test:///default\nkvm:///\n' >"$BATS_TEST_TMPDIR/hosts"
+	run -3 "$virt_wss" list --hosts "$BATS_TEST_TMPDIR/hosts"
+	grep -q "^virt-wss: error: kvm:///: of several hosts" <<<"$output"
 }
 
 @test "no connection exits 4" {

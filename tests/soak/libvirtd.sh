@@ -3,11 +3,13 @@
 #
 # libvirtd.sh STOPS KILLS: runs the service over 60 invented guests of a libvirtd of its own, stops and resumes
 # that libvirtd STOPS times and kills it KILLS times, and checks that the service survives and is
-# connected again within 5 s. Prints each recovery; the last line is "N stops, N kills, N crashes, longest recovery
+# connected again within 5 s, on a busy machine of the time that it has for that. Prints each recovery; the last line is "N stops, N kills, N crashes, longest recovery
 # N ms". The exit status is 1 after a crash or a longer recovery. VIRT_WSS is the program to try; its seed is printed.
 set -u
 
 : "${WSS_BUILDDIR:?}"
+# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+. "$(dirname "$0")/../../scripts/embed.sh"
 stops=$1 kills=$2
 guests=60
 recovery_ms=5000
@@ -33,19 +35,18 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-now_ms() {
-	echo $((${EPOCHREALTIME/./} / 1000))
-}
-
 pause() { # MS
 	read -rt "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))" <> <(:)
 }
 
 wait_ms() { # MS COMMAND...
-	local end=$(($(now_ms) + $1))
+	local end
+	fair_clock
+	end=$((fair_ms + $1))
 	shift
 	until "$@"; do
-		[ "$(now_ms)" -lt $end ] || return 1
+		fair_clock
+		[ $fair_ms -lt $end ] || return 1
 		pause 20
 	done
 	return 0
@@ -87,13 +88,30 @@ check_service() {
 	service_start
 }
 
+# libvirtd itself may crash as it goes on after a stop.
+daemon_crashed() {
+	kill -0 "$daemon" 2>/dev/null && return 1
+	wait "$daemon"
+	echo "libvirtd ended by itself with status $?"
+	rm -f "$dir/run/libvirt/"*.pid
+	daemon_start
+	wait_ms 20000 answers
+}
+
+has_recovered() {
+	! daemon_crashed || { fair_clock; start=$fair_ms; }
+	is_connected || has_ended
+}
+
 recover() { # ROUND
 	local start
-	start=$(now_ms)
-	if ! wait_ms 15000 eval 'is_connected || has_ended'; then
+	fair_clock
+	start=$fair_ms
+	if ! wait_ms 15000 has_recovered; then
 		echo "$1: not connected"
 	fi
-	start=$(($(now_ms) - start))
+	fair_clock
+	start=$((fair_ms - start))
 	echo "$1: connected after $start ms"
 	[ $start -le $longest ] || longest=$start
 	check_service "$1"

@@ -23,7 +23,8 @@ static void print_xml(const char *text, struct wss_error *err)
 
 	if (wss_domxml_parse(text, &dom, err) < 0)
 		return;
-	printf("uuid=%s\tlocked=%d\tpinned=%d\tballoon=%d", dom.uuid, dom.locked, dom.hostdevs > 0, dom.has_balloon);
+	printf("uuid=%s\tlocked=%d\tpinned=%d\tballoon=%d", dom.uuid, dom.locked, dom.hostdevs > 0,
+	       dom.has_balloon);
 }
 
 static void print_status(const char *text, struct wss_error *err)

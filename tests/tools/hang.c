@@ -61,8 +61,8 @@ EXPORT int virDomainGetInfo(virDomainPtr dom, virDomainInfoPtr info)
 	return REAL(virDomainGetInfo)(dom, info);
 }
 
-EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata,
-				const char *key, const char *uri, unsigned flags)
+EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const char *key,
+				const char *uri, unsigned flags)
 {
 	hang_if_wanted(__func__, virDomainGetName(dom));
 	return REAL(virDomainSetMetadata)(dom, type, metadata, key, uri, flags);
@@ -87,8 +87,8 @@ EXPORT int virConnectListAllDomains(virConnectPtr conn, virDomainPtr **doms, uns
 	return REAL(virConnectListAllDomains)(conn, doms, flags);
 }
 
-EXPORT int virNodeGetMemoryStats(virConnectPtr conn, int cell, virNodeMemoryStatsPtr stats,
-				 int *n, unsigned flags)
+EXPORT int virNodeGetMemoryStats(virConnectPtr conn, int cell, virNodeMemoryStatsPtr stats, int *n,
+				 unsigned flags)
 {
 	hang_if_wanted(__func__, NULL);
 	return REAL(virNodeGetMemoryStats)(conn, cell, stats, n, flags);

@@ -12,9 +12,10 @@
 
 const char *histories_kind_name(enum histories_kind kind)
 {
-	static const char *const names[] = {"steady", "daily", "weekly", "growth",
-					    "leak",   "peaks", "boots",	 "resizes",
-					    "gaps",   "walk",  "bursts", "mixed"};
+	static const char *const names[] = {"steady",  "daily",	 "weekly",  "growth", "leak",
+					    "peaks",   "boots",	 "resizes", "gaps",   "walk",
+					    "bursts",  "mixed",	 "office",  "night",  "backup",
+					    "closing", "starved"};
 
 	return names[kind];
 }
@@ -53,8 +54,31 @@ struct guest {
 	double resize_chance;
 	double gap_chance, gap_h;
 	double walk;
+	double batch, batch_from_h,
+		batch_h;	    /* share on top, when it begins each day, how long it takes */
+	bool (*has_batch)(int day); /* NULL: each day */
+	bool starved;
 	double burst; /* share on top of half the hours at least, rarely several times that */
 };
+
+static bool day_is_sunday(int day)
+{
+	return day % 7 == 6;
+}
+
+static bool day_is_closing(int day)
+{
+	return day == 0 || day == HISTORIES_HOURS / 24 - 1;
+}
+
+static void batch_add(struct guest *guest, uint64_t *state, double from_h,
+		      bool (*has_batch)(int day))
+{
+	guest->batch = between(state, 0.5, 2);
+	guest->batch_from_h = from_h;
+	guest->batch_h = between(state, 1, 4);
+	guest->has_batch = has_batch;
+}
 
 static void guest_add(struct guest *guest, enum histories_kind kind, uint64_t *state)
 {
@@ -99,9 +123,38 @@ static void guest_add(struct guest *guest, enum histories_kind kind, uint64_t *s
 	case HISTORIES_BURSTS:
 		guest->burst = between(state, 0.03, 0.12);
 		break;
+	case HISTORIES_OFFICE:
+		guest->weekend = between(state, 0.4, 0.6);
+		guest->daily = between(state, 0.6, 1.5);
+		guest->phase_h = 13;
+		guest->width_h = 11;
+		break;
+	case HISTORIES_NIGHT:
+		batch_add(guest, state, 1, NULL);
+		break;
+	case HISTORIES_BACKUP:
+		batch_add(guest, state, 2, day_is_sunday);
+		break;
+	case HISTORIES_CLOSING:
+		batch_add(guest, state, 16, day_is_closing);
+		break;
+	case HISTORIES_STARVED:
+		guest->daily = between(state, 0.3, 0.8);
+		guest->phase_h = between(state, 0, 24);
+		guest->width_h = 10;
+		guest->starved = true;
+		break;
 	default:
 		break;
 	}
+}
+
+static bool has_batch_at(const struct guest *guest, int hour)
+{
+	double since = hour % 24 - guest->batch_from_h;
+
+	return guest->batch > 0 && since >= 0 && since < guest->batch_h &&
+	       (!guest->has_batch || guest->has_batch(hour / 24));
 }
 
 static struct guest guest_make(enum histories_kind kind, uint64_t *state)
@@ -112,8 +165,7 @@ static struct guest guest_make(enum histories_kind kind, uint64_t *state)
 	guest_add(&guest, kind, state);
 	if (kind == HISTORIES_MIXED)
 		for (int i = 0; i < 3; i++)
-			guest_add(&guest,
-				  (enum histories_kind)(uniform(state) * HISTORIES_MIXED),
+			guest_add(&guest, (enum histories_kind)(uniform(state) * HISTORIES_MIXED),
 				  state);
 	return guest;
 }
@@ -165,6 +217,8 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
 			set *= 1 - guest.weekend;
 		if (guest.burst > 0)
 			set *= exp(guest.burst * fabs(normal(&state)) * 1.5);
+		if (has_batch_at(&guest, h))
+			set *= 1 + guest.batch;
 		if (peak)
 			set *= 1 + guest.peak * between(&state, 0.5, 1);
 		if (booted)
@@ -179,8 +233,12 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
 		};
 	}
 	for (size_t i = 0; i < n; i++)
-		hours[i].assigned_bytes = (uint64_t)(largest * guest.base_mib * MIB *
-						     (1.3 + (double)(seed % 7) / 4));
+		hours[i].assigned_bytes =
+			(uint64_t)(largest * guest.base_mib * MIB *
+				   (guest.starved ? 0.8 : 1.3 + (double)(seed % 7) / 4));
+	for (size_t i = 0; guest.starved && i < n; i++)
+		if (hours[i].need_bytes > hours[i].assigned_bytes)
+			hours[i].need_bytes = hours[i].assigned_bytes;
 	return n;
 }
 
@@ -193,7 +251,8 @@ static struct wss_sample sample_of(const struct wss_backtest_hour *hour, uint64_
 		.requested_window_ns = 4000000000,
 		.window_ns = wss_amount_of(4000000000),
 		.wss_bytes = wss_amount_of(hour->need_bytes),
-		.memory = {.maximum_bytes = wss_amount_of(hour->assigned_bytes)},
+		.memory = {.maximum_bytes = wss_amount_of(hour->assigned_bytes),
+			   .unreclaimable_bytes = wss_amount_of(1 << 20)},
 	};
 
 	for (double t = 0.01; t < 4; t *= 1.5)
@@ -204,8 +263,8 @@ static struct wss_sample sample_of(const struct wss_backtest_hour *hour, uint64_
 }
 
 int histories_store(struct wss_history *history, const char *uuid, const char *name,
-		    const struct wss_backtest_hour *hours, size_t n,
-		    uint64_t granularity_bytes, struct wss_error *err)
+		    const struct wss_backtest_hour *hours, size_t n, uint64_t granularity_bytes,
+		    struct wss_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct wss_sample sample = sample_of(&hours[i], granularity_bytes);

@@ -3,14 +3,13 @@
  * Invented histories of guests, the same for the same seed on every machine: the largest
  * working set of each measured hour of 28 days.
  */
-#ifndef WSS_TESTS_TOOLS_HISTORIES_H
-#define WSS_TESTS_TOOLS_HISTORIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/history.h"
-#include "wss/backtest.h"
+#include "history/history.h"
+#include "sizing/backtest.h"
 
 #define HISTORIES_HOURS (28 * 24)
 /* A Monday, 00:00 UTC. */
@@ -28,7 +27,12 @@ enum histories_kind {
 	HISTORIES_GAPS,
 	HISTORIES_WALK,
 	HISTORIES_BURSTS,
-	HISTORIES_MIXED,
+	HISTORIES_MIXED, /* of those before */
+	HISTORIES_OFFICE,
+	HISTORIES_NIGHT,   /* a batch each night */
+	HISTORIES_BACKUP,  /* each Sunday */
+	HISTORIES_CLOSING, /* on the first day and the last */
+	HISTORIES_STARVED, /* it has less than it would touch */
 	HISTORIES_KINDS
 };
 
@@ -43,7 +47,5 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
  * Returns 0, or -1 with the errors of wss_history_add_all().
  */
 int histories_store(struct wss_history *history, const char *uuid, const char *name,
-		    const struct wss_backtest_hour *hours, size_t n,
-		    uint64_t granularity_bytes, struct wss_error *err);
-
-#endif
+		    const struct wss_backtest_hour *hours, size_t n, uint64_t granularity_bytes,
+		    struct wss_error *err);

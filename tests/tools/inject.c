@@ -105,12 +105,12 @@ static void *next(const char *name)
 }
 
 /* Finds the next definition of the function of this name, once. */
-#define REAL(name)                                                                            \
-	({                                                                                    \
-		static __typeof__(&name) real_##name;                                         \
-		if (!real_##name)                                                             \
-			real_##name = (__typeof__(&name))next(#name);                         \
-		real_##name;                                                                  \
+#define REAL(name)                                                    \
+	({                                                            \
+		static __typeof__(&name) real_##name;                 \
+		if (!real_##name)                                     \
+			real_##name = (__typeof__(&name))next(#name); \
+		real_##name;                                          \
 	})
 
 static enum owner owner_of_name(const char *path)
@@ -146,8 +146,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *opaque)
 			continue;
 		objects[n_objects].start = info->dlpi_addr + segment->p_vaddr;
 		objects[n_objects].end = objects[n_objects].start + segment->p_memsz;
-		objects[n_objects].owner =
-			*first ? OWNER_PROGRAM : owner_of_name(info->dlpi_name);
+		objects[n_objects].owner = *first ? OWNER_PROGRAM : owner_of_name(info->dlpi_name);
 		n_objects++;
 	}
 	if (*first)
@@ -203,8 +202,7 @@ static bool is_counted(struct caller *caller)
 	_Unwind_Backtrace(look_at_frame, caller);
 	if (plan.kind == KIND_IO || plan.kind == KIND_STDOUT)
 		return true;
-	return caller->decided == OWNER_PROGRAM &&
-	       caller->library == (plan.kind == KIND_LIBRARY);
+	return caller->decided == OWNER_PROGRAM && caller->library == (plan.kind == KIND_LIBRARY);
 }
 
 static bool is_planned(uint64_t call)
@@ -232,8 +230,7 @@ static bool is_the_one(const char *name)
 
 static bool alloc_fails(const char *name)
 {
-	if (inside || (plan.kind != KIND_ALLOC && plan.kind != KIND_LIBRARY) ||
-	    !is_the_one(name))
+	if (inside || (plan.kind != KIND_ALLOC && plan.kind != KIND_LIBRARY) || !is_the_one(name))
 		return false;
 	errno = ENOMEM;
 	return true;
@@ -319,8 +316,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 
 EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 {
-	return alloc_fails("posix_memalign") ? ENOMEM
-					     : REAL(posix_memalign)(ret, alignment, size);
+	return alloc_fails("posix_memalign") ? ENOMEM : REAL(posix_memalign)(ret, alignment, size);
 }
 
 /* ASan has its own versions of these two, which do not call malloc(). */
@@ -463,12 +459,11 @@ static size_t part(enum verdict verdict, size_t size)
 	return verdict == HALF && size > 1 ? size / 2 : size;
 }
 
-#define ON_FD(type, name, fd, ...)                                                            \
-	do {                                                                                  \
-		enum verdict verdict = judge_fd(#name, fd);                                   \
-                                                                                              \
-		return verdict == FAIL ? -1                                                   \
-				       : (type)finish(verdict, REAL(name)(fd, __VA_ARGS__));  \
+#define ON_FD(type, name, fd, ...)                                                                \
+	do {                                                                                      \
+		enum verdict verdict = judge_fd(#name, fd);                                       \
+                                                                                                  \
+		return verdict == FAIL ? -1 : (type)finish(verdict, REAL(name)(fd, __VA_ARGS__)); \
 	} while (0)
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
@@ -524,9 +519,8 @@ EXPORT int posix_fallocate64(int fd, off64_t offset, off64_t size)
 {
 	enum verdict verdict = judge_fd("posix_fallocate64", fd);
 
-	return verdict == FAIL
-		       ? plan.errnum
-		       : (int)finish(verdict, REAL(posix_fallocate64)(fd, offset, size));
+	return verdict == FAIL ? plan.errnum
+			       : (int)finish(verdict, REAL(posix_fallocate64)(fd, offset, size));
 }
 
 EXPORT int fsync(int fd)
@@ -559,17 +553,17 @@ EXPORT int flock(int fd, int operation)
 }
 
 /* SQLite's own locks are of another kind. */
-#define ON_FCNTL(name, fd, command)                                                           \
-	do {                                                                                  \
-		va_list list;                                                                 \
-		void *argument;                                                               \
-                                                                                              \
-		va_start(list, command);                                                      \
-		argument = va_arg(list, void *);                                              \
-		va_end(list);                                                                 \
-		if ((command) == F_OFD_SETLK)                                                 \
-			ON_FD(int, name, fd, command, argument);                              \
-		return REAL(name)(fd, command, argument);                                     \
+#define ON_FCNTL(name, fd, command)                              \
+	do {                                                     \
+		va_list list;                                    \
+		void *argument;                                  \
+                                                                 \
+		va_start(list, command);                         \
+		argument = va_arg(list, void *);                 \
+		va_end(list);                                    \
+		if ((command) == F_OFD_SETLK)                    \
+			ON_FD(int, name, fd, command, argument); \
+		return REAL(name)(fd, command, argument);        \
 	} while (0)
 
 EXPORT int fcntl(int fd, int command, ...)
@@ -582,11 +576,11 @@ EXPORT int fcntl64(int fd, int command, ...)
 	ON_FCNTL(fcntl64, fd, command);
 }
 
-#define ON_PATH(name, dirfd, path, ...)                                                       \
-	do {                                                                                  \
-		enum verdict verdict = judge_path(#name, dirfd, path);                        \
-                                                                                              \
-		return verdict == FAIL ? -1 : (int)finish(verdict, REAL(name)(__VA_ARGS__));  \
+#define ON_PATH(name, dirfd, path, ...)                                                      \
+	do {                                                                                 \
+		enum verdict verdict = judge_path(#name, dirfd, path);                       \
+                                                                                             \
+		return verdict == FAIL ? -1 : (int)finish(verdict, REAL(name)(__VA_ARGS__)); \
 	} while (0)
 
 EXPORT int rename(const char *from, const char *to)
@@ -599,8 +593,7 @@ EXPORT int renameat(int from_dir, const char *from, int to_dir, const char *to)
 	ON_PATH(renameat, to_dir, to, from_dir, from, to_dir, to);
 }
 
-EXPORT int renameat2(int from_dir, const char *from, int to_dir, const char *to,
-		     unsigned flags)
+EXPORT int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
 	ON_PATH(renameat2, to_dir, to, from_dir, from, to_dir, to, flags);
 }
@@ -636,18 +629,18 @@ EXPORT int mkdirat(int dirfd, const char *path, mode_t mode)
 }
 
 /* The mode of an open() that may create the file. */
-#define MODE_OF(flags)                                                                        \
-	({                                                                                    \
-		mode_t given = 0;                                                             \
-                                                                                              \
-		if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE) {                  \
-			va_list list;                                                         \
-                                                                                              \
-			va_start(list, flags);                                                \
-			given = va_arg(list, mode_t);                                         \
-			va_end(list);                                                         \
-		}                                                                             \
-		given;                                                                        \
+#define MODE_OF(flags)                                                       \
+	({                                                                   \
+		mode_t given = 0;                                            \
+                                                                             \
+		if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+			va_list list;                                        \
+                                                                             \
+			va_start(list, flags);                               \
+			given = va_arg(list, mode_t);                        \
+			va_end(list);                                        \
+		}                                                            \
+		given;                                                       \
 	})
 
 static enum verdict judge_open(const char *name, int dirfd, const char *path, int flags)
@@ -678,8 +671,7 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 	mode_t mode = MODE_OF(flags);
 	enum verdict verdict = judge_open("openat", dirfd, path, flags);
 
-	return verdict == FAIL ? -1
-			       : (int)finish(verdict, REAL(openat)(dirfd, path, flags, mode));
+	return verdict == FAIL ? -1 : (int)finish(verdict, REAL(openat)(dirfd, path, flags, mode));
 }
 
 EXPORT int openat64(int dirfd, const char *path, int flags, ...)
@@ -687,9 +679,8 @@ EXPORT int openat64(int dirfd, const char *path, int flags, ...)
 	mode_t mode = MODE_OF(flags);
 	enum verdict verdict = judge_open("openat64", dirfd, path, flags);
 
-	return verdict == FAIL
-		       ? -1
-		       : (int)finish(verdict, REAL(openat64)(dirfd, path, flags, mode));
+	return verdict == FAIL ? -1
+			       : (int)finish(verdict, REAL(openat64)(dirfd, path, flags, mode));
 }
 
 /* --- streams, whose writes libc makes by itself --- */
@@ -712,9 +703,9 @@ static int made_fd;
 
 static FILE *stream_of(int fd)
 {
-	FILE *f = fopencookie(
-		(void *)(intptr_t)fd, "w",
-		(cookie_io_functions_t){.write = stream_write, .close = stream_close});
+	FILE *f =
+		fopencookie((void *)(intptr_t)fd, "w",
+			    (cookie_io_functions_t){.write = stream_write, .close = stream_close});
 
 	made = f;
 	made_fd = fd;
@@ -785,8 +776,8 @@ static bool parse_plan(const char *text)
 		      : !strcmp(action, "short") ? ACTION_SHORT
 						 : ACTION_FAIL;
 	plan.errnum = !strcmp(action, "ENOSPC") ? ENOSPC : EIO;
-	return plan.kind != KIND_NONE && (plan.action != ACTION_FAIL ||
-					  !strcmp(action, "EIO") || !strcmp(action, "ENOSPC"));
+	return plan.kind != KIND_NONE &&
+	       (plan.action != ACTION_FAIL || !strcmp(action, "EIO") || !strcmp(action, "ENOSPC"));
 }
 
 static bool map_state(const char *path)
@@ -796,8 +787,7 @@ static bool map_state(const char *path)
 
 	if (fd < 0)
 		return false;
-	map = mmap(NULL, sizeof(struct inject_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		   0);
+	map = mmap(NULL, sizeof(struct inject_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	plan.state = map == MAP_FAILED ? NULL : map;
 	return plan.state;
@@ -805,9 +795,8 @@ static bool map_state(const char *path)
 
 static void refuse(void)
 {
-	static const char text[] =
-		"inject.so: WSS_INJECT, WSS_INJECT_STATE or WSS_INJECT_DIR is "
-		"missing or wrong\n";
+	static const char text[] = "inject.so: WSS_INJECT, WSS_INJECT_STATE or WSS_INJECT_DIR is "
+				   "missing or wrong\n";
 	ssize_t ignored = REAL(write)(STDERR_FILENO, text, sizeof(text) - 1);
 
 	(void)ignored;
@@ -827,7 +816,6 @@ __attribute__((constructor)) static void start(void)
 	    (plan.kind == KIND_IO && (!directory || !realpath(directory, plan.directory))))
 		refuse();
 	if (plan.kind == KIND_STDOUT)
-		stdout =
-			fopencookie(NULL, "w", (cookie_io_functions_t){.write = stdout_write});
+		stdout = fopencookie(NULL, "w", (cookie_io_functions_t){.write = stdout_write});
 	inside = false;
 }

@@ -3,7 +3,7 @@
  * A method that observes nothing: it claims that in its n-th window, from 0, the guest touched
  * 8 MiB from 16 + n MiB on and wrote the first half of that. Options of its own change these
  * sizes, and what the method claims to know. virt-wss-fake is virt-wss with this file instead of
- * src/track/tracker-list.c, so that tests see what the real code does with a method that it does
+ * src/measure/tracker-list.c, so that tests see what the real code does with a method that it does
  * not know.
  */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "track/methods.h"
+#include "measure/methods.h"
 
 #define PAGE 4096ULL
 #define MIB_PAGES 256ULL
@@ -88,11 +88,11 @@ static int fake_parse_bounds(const char *text, const char *what, uint64_t *ret_v
 enum { OPTION_TOUCHED, OPTION_BOUNDS };
 
 static const struct wss_method_option fake_options[] = {
-	[OPTION_TOUCHED] = { "touched", "MiB touched in a window, from 1 to 16; default 8",
-			     fake_parse_touched, TOUCHED_MIB },
-	[OPTION_BOUNDS] = { "bounds", "what is known: exact, at most or at least; default exact",
-			    fake_parse_bounds, BOUNDS_EXACT },
-	{ NULL, NULL, NULL, 0 },
+	[OPTION_TOUCHED] = {"touched", "MiB touched in a window, from 1 to 16; default 8",
+			    fake_parse_touched, TOUCHED_MIB},
+	[OPTION_BOUNDS] = {"bounds", "what is known: exact, at most or at least; default exact",
+			   fake_parse_bounds, BOUNDS_EXACT},
+	{NULL, NULL, NULL, 0},
 };
 
 static int fake_open(const struct wss_host *host, struct wss_guest *guest,
@@ -142,7 +142,7 @@ static int fake_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 
 	(void)err;
 	*ret_reading = (struct wss_reading){
-		.span = { now_ns, now_ns },
+		.span = {now_ns, now_ns},
 		.wss_bytes = bytes,
 		.low_bytes = fake->bounds == BOUNDS_MOST ? 0 : bytes,
 		.high_bytes = fake->bounds == BOUNDS_LEAST ? fake->guest_bytes : bytes,
@@ -176,6 +176,8 @@ static const struct wss_tracker_ops wss_tracker_fake = {
 	.summary = "observes nothing and says the same of every guest",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB",
+	.costs = "nothing",
+	.limits = "everywhere",
 	.options = fake_options,
 	.cheap_poll = true,
 	.probe = fake_probe,

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "history/history.h"
+#include "serve/advisor.h"
 #include "serve/guest-metrics.h"
-#include "service/advisor.h"
-#include "service/watch.h"
-#include "store/history.h"
+#include "serve/watch.h"
 
 #define GUESTS_MAX 5000
 #define HOURS 168
@@ -36,7 +36,8 @@ static size_t n_guests;
 
 static _Noreturn void fail(const char *what, const struct wss_error *err)
 {
-	fprintf(stderr, "metrics-page: %s: %s\n", what, err && err->code ? err->text : "out of memory");
+	fprintf(stderr, "metrics-page: %s: %s\n", what,
+		err && err->code ? err->text : "out of memory");
 	exit(1);
 }
 
@@ -90,10 +91,11 @@ static struct wss_sample sample_of(const struct invented *guest, time_t when)
 		.low_bytes = wss_amount_of(bytes),
 		.high_bytes = wss_amount_of(bytes),
 		.written_bytes = wss_amount_of(bytes / 2),
-		.memory = { .maximum_bytes = wss_amount_of(guest->balloon_mib * WSS_MIB),
-			    .balloon_bytes = wss_amount_of(guest->balloon_mib * WSS_MIB),
-			    .rss_bytes = wss_amount_of(guest->rss_mib * WSS_MIB),
-			    .qemu_bytes = wss_amount_of(20 * WSS_MIB) },
+		.memory = {.maximum_bytes = wss_amount_of(guest->balloon_mib * WSS_MIB),
+			   .balloon_bytes = wss_amount_of(guest->balloon_mib * WSS_MIB),
+			   .unreclaimable_bytes = wss_amount_of(WSS_MIB),
+			   .rss_bytes = wss_amount_of(guest->rss_mib * WSS_MIB),
+			   .qemu_bytes = wss_amount_of(20 * WSS_MIB)},
 	};
 
 	memcpy(sample.domain, guest->name, sizeof(guest->name));
@@ -128,9 +130,9 @@ static struct wss_history *history_make(const char *directory)
 /* Held, so that nothing is opened; what windows would have shown is filled in. */
 static struct wss_watch *watch_make(struct wss_watch_options *options)
 {
-	static const struct wss_guest_source source = { .list = source_list };
-	static const struct wss_host host = { .root = { .dirfd = -1 } };
-	static const struct wss_watch_events events = { .sample = NULL };
+	static const struct wss_guest_source source = {.list = source_list};
+	static const struct wss_host host = {.root = {.dirfd = -1}};
+	static const struct wss_watch_events events = {.sample = NULL};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_hypervisor *hypervisor;
 	struct wss_watch *watch = NULL;
@@ -183,8 +185,8 @@ static struct wss_advisor *advisor_make(struct wss_history *history, const struc
 
 static void directory_remove(const char *directory)
 {
-	static const char *const names[] = { "history.db", "history.db-wal", "history.db-shm",
-					       "history.db.lock" };
+	static const char *const names[] = {"history.db", "history.db-wal", "history.db-shm",
+					    "history.db.lock"};
 	char path[PATH_MAX];
 
 	for (int i = 0; i < 4; i++)
@@ -195,13 +197,13 @@ static void directory_remove(const char *directory)
 
 int main(int argc, char **argv)
 {
-	static const struct option long_options[] = { { "openmetrics", no_argument, NULL, 'o' },
-						      { "level", required_argument, NULL, 'l' },
-						      { "memory", required_argument, NULL, 'm' },
-						      { "held", no_argument, NULL, 'h' },
-						      { NULL, 0, NULL, 0 } };
+	static const struct option long_options[] = {{"openmetrics", no_argument, NULL, 'o'},
+						     {"level", required_argument, NULL, 'l'},
+						     {"memory", required_argument, NULL, 'm'},
+						     {"held", no_argument, NULL, 'h'},
+						     {NULL, 0, NULL, 0}};
 	struct wss_watch_options options;
-	struct wss_service_facts facts = { .options = &options, .connected = true };
+	struct wss_service_facts facts = {.options = &options, .connected = true};
 	enum wss_metrics_form form = WSS_METRICS_PROMETHEUS;
 	struct wss_error err = WSS_ERROR_INIT;
 	const char *base = getenv("TMPDIR");
@@ -224,8 +226,8 @@ int main(int argc, char **argv)
 			return 2;
 	while (optind < argc)
 		guest_parse(argv[optind++]);
-	if (snprintf(directory, sizeof(directory), "%s/metrics-page-XXXXXX", base ? base : "/tmp") >=
-		    PATH_MAX ||
+	if (snprintf(directory, sizeof(directory), "%s/metrics-page-XXXXXX",
+		     base ? base : "/tmp") >= PATH_MAX ||
 	    !mkdtemp(directory))
 		fail(directory, NULL);
 	history = history_make(directory);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "histories.h"
-#include "store/history.h"
+#include "history/history.h"
 
 static int guest_add(struct wss_history *history, long guest, uint64_t seed, struct wss_error *err)
 {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "rec/codec.h"
-#include "rec/tokens.h"
+#include "recording/codec.h"
+#include "recording/tokens.h"
 
 #define PAGES WSS_PAGESET_MAX_PAGES
 #define PAYLOAD_BYTES (512U << 10)
@@ -124,8 +124,7 @@ static void begin(struct output *out)
 static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64_t n)
 {
 	if (out->payload.length > PAYLOAD_BYTES) {
-		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data,
-			    out->payload.length);
+		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data, out->payload.length);
 		out->payload.length = 0;
 		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 		out->flags = 0;
@@ -205,8 +204,7 @@ static void make_phases(struct output *out)
 static void make_alternate(struct output *out, uint64_t first, uint64_t n)
 {
 	while (room(out, 20) && out->windows < WSS_REC_INTERVALS_MAX)
-		window(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
-		       first, n);
+		window(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, first, n);
 }
 
 static void make_alternate_all(struct output *out)
@@ -249,8 +247,7 @@ static void make_runs(struct output *out, uint64_t distance, uint64_t n, uint64_
 	window(out, WSS_CHANGE_TOUCHED, PAGES - 1, 1);
 	begin(out);
 	for (uint64_t gfn = distance;
-	     gfn + n < PAGES - 1 && gfn < (WSS_REC_PARTS_MAX - 2) * 32768ULL &&
-	     room(out, again);
+	     gfn + n < PAGES - 1 && gfn < (WSS_REC_PARTS_MAX - 2) * 32768ULL && room(out, again);
 	     gfn += n + distance) {
 		run(out, WSS_CHANGE_TOUCHED, gfn, n);
 		end_gfn = gfn + n;
@@ -300,8 +297,8 @@ static void make_random(struct output *out)
 	while (room(out, 20)) {
 		uint64_t i = 1 + random_below(out, sizeof(in) - 1);
 
-		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
-		    i << 18 | i % 4096 << 6, 1);
+		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, i << 18 | i % 4096 << 6,
+		    1);
 		in[i] = !in[i];
 		if (out->payload.length > PAYLOAD_BYTES) {
 			end(out);
@@ -321,8 +318,7 @@ static void make_balloon(struct output *out)
 	while (room(out, 40) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
 		run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 64, 1);
-		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0,
-		    PAGES);
+		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0, PAGES);
 		end(out);
 	}
 }
@@ -330,12 +326,11 @@ static void make_balloon(struct output *out)
 /* Each range is hotter than the previous one. */
 static void make_hotter(struct output *out)
 {
-	for (uint64_t gfn = 1 << 20;
-	     room(out, 16384) && out->windows < WSS_REC_INTERVALS_MAX;) {
+	for (uint64_t gfn = 1 << 20; room(out, 16384) && out->windows < WSS_REC_INTERVALS_MAX;) {
 		begin(out);
 		for (unsigned i = 0; i < 256; i++)
-			run(out, WSS_CHANGE_TOUCHED,
-			    gfn - (out->windows * 256 + i) * 2 % (1 << 20), 1);
+			run(out, WSS_CHANGE_TOUCHED, gfn - (out->windows * 256 + i) * 2 % (1 << 20),
+			    1);
 		end(out);
 		if (out->windows % 2048 == 0)
 			gfn += 1 << 20;
@@ -398,8 +393,8 @@ static void make_random_leaves(struct output *out)
 	while (room(out, 20)) {
 		uint64_t i = 1 + random_below(out, sizeof(in) - 1);
 
-		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
-		    i * 4096 + i % 64 * 64, 1);
+		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, i * 4096 + i % 64 * 64,
+		    1);
 		in[i] = !in[i];
 		if (out->payload.length > PAYLOAD_BYTES) {
 			end(out);
@@ -428,8 +423,7 @@ static void make_balloon_pages(struct output *out)
 	make_runs(out, 2048, 1, 0);
 	while (room(out, 64) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
-		run(out, out->windows % 2 ? WSS_CHANGE_RETURNED : WSS_CHANGE_BALLOONED, 0,
-		    PAGES);
+		run(out, out->windows % 2 ? WSS_CHANGE_RETURNED : WSS_CHANGE_BALLOONED, 0, PAGES);
 		run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 5, 1);
 		end(out);
 	}
@@ -468,8 +462,8 @@ static void make_gaps(struct output *out)
 		interval.end_ns = interval.start_ns + out->step_ns;
 		wss_rec_encode_interval(&out->payload, &interval);
 		if (!interval.gap)
-			run(out, out->windows % 4 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
-			    64, 4096);
+			run(out, out->windows % 4 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 64,
+			    4096);
 		end(out);
 	}
 }
@@ -532,8 +526,8 @@ static void make_balloon_churn(struct output *out)
 	while (room(out, end_gfn / 4096 * 4) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
 		for (uint64_t gfn = 4097; gfn < end_gfn; gfn += 4096)
-			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED,
-			    gfn, 1);
+			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, gfn,
+			    1);
 		end(out);
 	}
 }
@@ -553,8 +547,8 @@ static void make_balloon_runs(struct output *out, uint64_t first, uint64_t dista
 	while (room(out, end_gfn / 4096 * 8) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
 		for (uint64_t gfn = first; gfn + n < end_gfn; gfn += distance)
-			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED,
-			    gfn, n);
+			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, gfn,
+			    n);
 		end(out);
 	}
 }
@@ -698,8 +692,7 @@ int main(int argc, char **argv)
 			continue;
 		if (argc > 3)
 			out.limit = strtoull(argv[3], NULL, 10);
-		open_file(&out, argv[2], kinds[i].regions, kinds[i].hole,
-			  kinds[i].uneven);
+		open_file(&out, argv[2], kinds[i].regions, kinds[i].hole, kinds[i].uneven);
 		kinds[i].make(&out);
 		if (fclose(out.stream) != 0)
 			die("cannot write the file");

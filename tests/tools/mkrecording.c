@@ -12,6 +12,7 @@
  *     --runs N           runs of pages that come or go in each window, in addition [0]
  *     --scatter N        touch the first page of each of the first N chunks of 128 MiB [0]
  *     --gap-every N      make every Nth second a gap [0: none]
+ *     --degraded-every N  make every Nth window a degraded one [0: none]
  *     --mark-every N     set a mark at every Nth window [0: none]
  *     --balloon P        P pages at the end of the RAM go in the middle, and return [0]
  *     --domain NAME      [web1]
@@ -28,14 +29,15 @@
 
 #include "base/clock.h"
 #include "base/root.h"
-#include "rec/writer.h"
+#include "recording/writer.h"
 
 #define PHASES_MAX 64
 #define FIRST_PAGE 512 /* first page of the phases */
 
 struct options {
 	const char *path, *domain, *uuid, *host;
-	uint64_t ram, device, windows, runs, gap_every, mark_every, balloon, scatter;
+	uint64_t ram, device, windows, runs, gap_every, degraded_every, mark_every, balloon,
+		scatter;
 	unsigned nodes;
 	bool unended, hold;
 	size_t n_phases;
@@ -69,7 +71,7 @@ static void add_region(uint64_t start, uint64_t length, enum wss_region_kind kin
 
 	if (!length)
 		return;
-	*region = (struct wss_region){ .start = start, .length = length, .kind = kind, .node = node };
+	*region = (struct wss_region){.start = start, .length = length, .kind = kind, .node = node};
 	if (kind == WSS_REGION_DEVICE)
 		snprintf(region->name, sizeof(region->name), "dimm%zu", recording.n_regions);
 	recording.n_regions++;
@@ -109,15 +111,15 @@ static void parse_phases(struct options *options, char *text)
 static void parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
-		{ "ram", 1, NULL, 'r' },	{ "nodes", 1, NULL, 'n' },
-		{ "device", 1, NULL, 'd' },	{ "windows", 1, NULL, 'w' },
-		{ "phases", 1, NULL, 'p' },	{ "runs", 1, NULL, 'f' },
-		{ "gap-every", 1, NULL, 'g' },	{ "mark-every", 1, NULL, 'm' },
-		{ "balloon", 1, NULL, 'b' },	{ "domain", 1, NULL, 'D' },
-		{ "uuid", 1, NULL, 'U' },	{ "scatter", 1, NULL, 's' },
-		{ "unended", 0, NULL, 'u' },	{ "hold", 0, NULL, 'h' },
-		{ "host", 1, NULL, 'H' },
-		{ NULL, 0, NULL, 0 },
+		{"ram", 1, NULL, 'r'},	     {"nodes", 1, NULL, 'n'},
+		{"device", 1, NULL, 'd'},    {"windows", 1, NULL, 'w'},
+		{"phases", 1, NULL, 'p'},    {"runs", 1, NULL, 'f'},
+		{"gap-every", 1, NULL, 'g'}, {"mark-every", 1, NULL, 'm'},
+		{"balloon", 1, NULL, 'b'},   {"domain", 1, NULL, 'D'},
+		{"uuid", 1, NULL, 'U'},	     {"scatter", 1, NULL, 's'},
+		{"unended", 0, NULL, 'u'},   {"hold", 0, NULL, 'h'},
+		{"host", 1, NULL, 'H'},	     {"degraded-every", 1, NULL, 'q'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -125,22 +127,56 @@ static void parse(int argc, char **argv, struct options *options)
 		uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
 
 		switch (c) {
-		case 'r': options->ram = number; break;
-		case 'n': options->nodes = (unsigned)number; break;
-		case 'd': options->device = number; break;
-		case 'w': options->windows = number; break;
-		case 'p': parse_phases(options, optarg); break;
-		case 'f': options->runs = number; break;
-		case 'g': options->gap_every = number; break;
-		case 'm': options->mark_every = number; break;
-		case 'b': options->balloon = number; break;
-		case 's': options->scatter = number; break;
-		case 'D': options->domain = optarg; break;
-		case 'U': options->uuid = optarg; break;
-		case 'H': options->host = optarg; break;
-		case 'u': options->unended = true; break;
-		case 'h': options->hold = true; break;
-		default: exit(2);
+		case 'r':
+			options->ram = number;
+			break;
+		case 'n':
+			options->nodes = (unsigned)number;
+			break;
+		case 'd':
+			options->device = number;
+			break;
+		case 'w':
+			options->windows = number;
+			break;
+		case 'p':
+			parse_phases(options, optarg);
+			break;
+		case 'f':
+			options->runs = number;
+			break;
+		case 'g':
+			options->gap_every = number;
+			break;
+		case 'q':
+			options->degraded_every = number;
+			break;
+		case 'm':
+			options->mark_every = number;
+			break;
+		case 'b':
+			options->balloon = number;
+			break;
+		case 's':
+			options->scatter = number;
+			break;
+		case 'D':
+			options->domain = optarg;
+			break;
+		case 'U':
+			options->uuid = optarg;
+			break;
+		case 'H':
+			options->host = optarg;
+			break;
+		case 'u':
+			options->unended = true;
+			break;
+		case 'h':
+			options->hold = true;
+			break;
+		default:
+			exit(2);
 		}
 	}
 	options->path = argv[optind];
@@ -150,7 +186,7 @@ static void parse(int argc, char **argv, struct options *options)
 
 static void describe(const struct options *options)
 {
-	struct wss_root root = { .dirfd = -1 };
+	struct wss_root root = {.dirfd = -1};
 
 	snprintf(recording.tool, sizeof(recording.tool), "test");
 	snprintf(recording.domain, sizeof(recording.domain), "%s", options->domain);
@@ -214,11 +250,17 @@ static void step(const struct options *options, uint64_t window)
 		wss_pageset_remove(ballooned, pages - options->balloon, options->balloon);
 }
 
-static int write_window(struct wss_recwriter *writer, uint64_t at_ns, struct wss_error *err)
+static int write_window(struct wss_recwriter *writer, uint64_t at_ns, bool degraded,
+			struct wss_error *err)
 {
-	const struct wss_interval interval = { .start_ns = at_ns, .end_ns = at_ns + WSS_NS_PER_S,
-					       .written = WSS_WRITTEN_EXACT,
-					       .granularity_bytes = 4096 };
+	struct wss_interval interval = {.start_ns = at_ns,
+					.degraded = degraded,
+					.end_ns = at_ns + WSS_NS_PER_S,
+					.written = WSS_WRITTEN_EXACT,
+					.granularity_bytes = 4096};
+
+	if (degraded)
+		strcpy(interval.note, "the guest was frozen, as the test says");
 
 	if (wss_recwriter_begin(writer, &interval, err) < 0 ||
 	    wss_recwriter_delta(writer, &recording, WSS_CHANGE_TOUCHED, before, touched, err) < 0 ||
@@ -237,9 +279,10 @@ static int write_window(struct wss_recwriter *writer, uint64_t at_ns, struct wss
 
 static int write_gap(struct wss_recwriter *writer, uint64_t at_ns, struct wss_error *err)
 {
-	const struct wss_interval interval = { .gap = true, .start_ns = at_ns,
-					       .end_ns = at_ns + WSS_NS_PER_S,
-					       .note = "a gap of the test" };
+	const struct wss_interval interval = {.gap = true,
+					      .start_ns = at_ns,
+					      .end_ns = at_ns + WSS_NS_PER_S,
+					      .note = "a gap of the test"};
 
 	if (wss_recwriter_begin(writer, &interval, err) < 0)
 		return -1;
@@ -263,7 +306,10 @@ static void record(const struct options *options, struct wss_recwriter *writer)
 			continue;
 		}
 		step(options, windows);
-		r = write_window(writer, at_ns, &err);
+		r = write_window(writer, at_ns,
+				 options->degraded_every &&
+					 (windows + 1) % options->degraded_every == 0,
+				 &err);
 		if (r == 0)
 			printf("window %" PRIu64 " start_seconds %" PRIu64
 			       " outstanding_bytes %" PRIu64 "\n",
@@ -284,11 +330,13 @@ static void record(const struct options *options, struct wss_recwriter *writer)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .ram = 512ULL << 20, .windows = 20, .nodes = 1,
-				   .domain = "web1",
-				   .uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4" };
-	struct wss_pageset **const sets[] = { &touched, &before, &written, &written_before,
-					      &ballooned, &balloon_before };
+	struct options options = {.ram = 512ULL << 20,
+				  .windows = 20,
+				  .nodes = 1,
+				  .domain = "web1",
+				  .uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4"};
+	struct wss_pageset **const sets[] = {&touched,	      &before,	  &written,
+					     &written_before, &ballooned, &balloon_before};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recwriter *writer;
 
@@ -300,7 +348,8 @@ int main(int argc, char **argv)
 		if (!*sets[i])
 			return 1;
 	}
-	if (wss_recwriter_create(options.path, &recording, &writer, &err) < 0 || wss_recwriter_name(writer, &err) < 0)
+	if (wss_recwriter_create(options.path, &recording, &writer, &err) < 0 ||
+	    wss_recwriter_name(writer, &err) < 0)
 		die(&err);
 	record(&options, writer);
 	if (options.hold) {

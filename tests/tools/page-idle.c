@@ -66,7 +66,7 @@ static uint64_t cpu_us(void)
 
 static struct range largest_mapping(const char *pid)
 {
-	struct range largest = { 0, 0 }, range;
+	struct range largest = {0, 0}, range;
 	char path[64], line[512];
 	FILE *f;
 
@@ -161,7 +161,8 @@ static uint64_t count_accessed(int fd, const struct bits *bits, bool all)
 		if (pread(fd, words, n * 8, (off_t)(first * 8)) != (ssize_t)n * 8)
 			die(BITMAP);
 		for (size_t i = 0; i < n; i++)
-			accessed += (uint64_t)__builtin_popcountll(bits->words[first + i] & ~words[i]);
+			accessed +=
+				(uint64_t)__builtin_popcountll(bits->words[first + i] & ~words[i]);
 		first += n;
 	}
 	return accessed;
@@ -169,7 +170,7 @@ static uint64_t count_accessed(int fd, const struct bits *bits, bool all)
 
 int main(int argc, char **argv)
 {
-	struct bits bits = { NULL, 0 };
+	struct bits bits = {NULL, 0};
 	bool all = argc == 4 && !strcmp(argv[3], "--host");
 	uint64_t begun_us, set_us, waited_us, end_us, pages, accessed;
 	int fd;
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
 	pages = find_pages(argv[1], largest_mapping(argv[1]), &bits);
 	set_idle(fd, &bits, all);
 	set_us = cpu_us();
-	nanosleep(&(struct timespec){ .tv_sec = atoi(argv[2]) }, NULL);
+	nanosleep(&(struct timespec){.tv_sec = atoi(argv[2])}, NULL);
 	waited_us = cpu_us();
 	accessed = count_accessed(fd, &bits, all);
 	end_us = cpu_us();

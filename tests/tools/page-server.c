@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "serve/http-book.h"
 #include "serve/http-child.h"
+#include "serve/http-named.h"
 #include "serve/http-pages.h"
 #include "serve/http.h"
 
@@ -37,12 +37,12 @@ static void copy(const char *name, FILE *to)
 
 static int make_book(struct wss_error *err)
 {
-	struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
+	struct wss_http_named_draft draft = WSS_HTTP_NAMED_DRAFT_INIT;
 	DIR *dir = opendir(directory);
 	const struct dirent *entry;
 	int fd;
 
-	if (!dir || wss_http_book_begin(&draft, BOOK_MAX, err) < 0)
+	if (!dir || wss_http_named_begin(&draft, BOOK_MAX, err) < 0)
 		exit(1);
 	while ((entry = readdir(dir))) {
 		char name[sizeof(entry->d_name)];
@@ -52,21 +52,21 @@ static int make_book(struct wss_error *err)
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)(len - 5), entry->d_name);
 		copy(entry->d_name, draft.stream);
-		wss_http_book_page(&draft, name);
+		wss_http_named_page(&draft, name);
 	}
 	closedir(dir);
-	return wss_http_book_end(&draft, &fd, err) < 0 ? -1 : fd;
+	return wss_http_named_end(&draft, &fd, err) < 0 ? -1 : fd;
 }
 
 static void publish(struct wss_http *http)
 {
 	struct wss_http_draft draft = WSS_HTTP_DRAFT_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
-	int book = make_book(&err), fd;
+	int named = make_book(&err), fd;
 
-	if (book < 0 || wss_http_draft_begin(&draft, &err) < 0)
+	if (named < 0 || wss_http_draft_begin(&draft, &err) < 0)
 		exit(1);
-	wss_http_set_book(http, book);
+	wss_http_set_named(http, named);
 	copy("host.json", draft.stream);
 	wss_http_draft_page(&draft, WSS_HTTP_HOST);
 	copy("guests.json", draft.stream);
@@ -75,7 +75,8 @@ static void publish(struct wss_http *http)
 		exit(1);
 	wss_http_publish(http, fd);
 	/* A client that asks after the answer gets these pages. */
-	for (wss_http_tend(http); !wss_http_ready(http) || !wss_http_runs(http); wss_http_tend(http))
+	for (wss_http_tend(http); !wss_http_ready(http) || !wss_http_runs(http);
+	     wss_http_tend(http))
 		poll(NULL, 0, 5);
 }
 
@@ -91,7 +92,7 @@ static void sink(enum wss_log_level level, const char *text)
 
 int main(int argc, char **argv)
 {
-	struct wss_http_options options = { .n_addresses = 1 };
+	struct wss_http_options options = {.n_addresses = 1};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_http *http;
 	char line[64];

@@ -5,7 +5,7 @@
  *
  * WSS_SLOW=CALLS:SECONDS delays each of these calls, separated by commas, on the directory WSS_SLOW_DIR, and on files
  * in it whose name matches the pattern WSS_SLOW_NAME, while the file WSS_SLOW_WHEN exists, to which each delayed call
- * adds a line. CALLS are open, read, write, sync and rename: each stands for all of its kind.
+ * adds a line. CALLS are open, read, write, sync, rename and stat: each stands for all of its kind.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,14 +28,16 @@ static bool is_wanted(const char *call)
 {
 	const char *calls = getenv("WSS_SLOW"), *at = calls ? strstr(calls, call) : NULL;
 
-	return at && (at == calls || at[-1] == ',') && (at[strlen(call)] == ',' || at[strlen(call)] == ':');
+	return at && (at == calls || at[-1] == ',') &&
+	       (at[strlen(call)] == ',' || at[strlen(call)] == ':');
 }
 
 static void delay(const char *call, const char *path)
 {
-	const char *directory = getenv("WSS_SLOW_DIR"), *name = getenv("WSS_SLOW_NAME"), *when = getenv("WSS_SLOW_WHEN");
+	const char *directory = getenv("WSS_SLOW_DIR"), *name = getenv("WSS_SLOW_NAME"),
+		   *when = getenv("WSS_SLOW_WHEN");
 	size_t len = directory ? strlen(directory) : 0;
-	struct timespec time = { 0 };
+	struct timespec time = {0};
 	double seconds;
 	char line[PATH_MAX + 32];
 	int fd;
@@ -80,7 +82,8 @@ static void slow_path(const char *call, int dirfd, const char *name)
 		delay(call, name);
 		return;
 	}
-	snprintf(link, sizeof(link), dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", dirfd);
+	snprintf(link, sizeof(link), dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d",
+		 dirfd);
 	n = readlink(link, directory, sizeof(directory) - 1);
 	if (n <= 0)
 		return;
@@ -149,16 +152,28 @@ EXPORT int linkat(int from_fd, const char *from, int to_fd, const char *to, int 
 	return REAL(linkat)(from_fd, from, to_fd, to, flags);
 }
 
-#define MODE_OF(flags)                                                         \
-	({                                                                     \
-		mode_t mode_ = 0;                                              \
-		if ((flags) & (O_CREAT | O_TMPFILE)) {                         \
-			va_list ap;                                            \
-			va_start(ap, flags);                                   \
-			mode_ = va_arg(ap, mode_t);                            \
-			va_end(ap);                                            \
-		}                                                              \
-		mode_;                                                         \
+EXPORT int stat(const char *path, struct stat *st)
+{
+	slow_path("stat", AT_FDCWD, path);
+	return REAL(stat)(path, st);
+}
+
+EXPORT int lstat(const char *path, struct stat *st)
+{
+	slow_path("stat", AT_FDCWD, path);
+	return REAL(lstat)(path, st);
+}
+
+#define MODE_OF(flags)                                 \
+	({                                             \
+		mode_t mode_ = 0;                      \
+		if ((flags) & (O_CREAT | O_TMPFILE)) { \
+			va_list ap;                    \
+			va_start(ap, flags);           \
+			mode_ = va_arg(ap, mode_t);    \
+			va_end(ap);                    \
+		}                                      \
+		mode_;                                 \
 	})
 
 EXPORT int open(const char *path, int flags, ...)

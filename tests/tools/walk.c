@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Preloaded into a program that was compiled with -finstrument-functions, this counts which of its
- * functions call which. tests/root/walk.bats finds out from that whether a call climbs from a
- * lower folder to a higher one.
+ * functions call which. tests/root/walk.bats finds out from that whether a room calls one that it
+ * does not name.
  *
  * WSS_WALK names a file with room for EDGES struct edge, all zero at first. All threads add to it
  * while they run, because the program may end by _exit(). A call belongs to the innermost function
@@ -105,9 +105,9 @@ void __cyg_profile_func_enter(void *function, void *site)
 		return;
 	if (depth < DEPTH_MAX) {
 		stack[depth] = (uintptr_t)function - base;
-		walk_count(&(struct edge){ .bottom = stack[0],
-					   .caller = depth ? stack[depth - 1] : 0,
-					   .function = stack[depth] });
+		walk_count(&(struct edge){.bottom = stack[0],
+					  .caller = depth ? stack[depth - 1] : 0,
+					  .function = stack[depth]});
 	}
 	depth++;
 }

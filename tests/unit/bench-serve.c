@@ -78,7 +78,8 @@ static void bench_watch(void *opaque)
 {
 	struct bench *bench = opaque;
 	uint64_t period_ns = (uint64_t)(bench->period_s * WSS_NS_PER_S);
-	uint64_t from_ns = wss_clock_now_ns() + period_ns + period_ns / PERIOD_WINDOWS + WSS_NS_PER_S;
+	uint64_t from_ns =
+		wss_clock_now_ns() + period_ns + period_ns / PERIOD_WINDOWS + WSS_NS_PER_S;
 	uint64_t now_ns;
 	double cpu_s, own_s;
 
@@ -119,7 +120,7 @@ static void print_results(const struct bench *bench)
 
 static void serve(struct bench *bench, const char *history, const char *address)
 {
-	struct wss_serve_options options = { .history = history, .textfile = bench->metrics };
+	struct wss_serve_options options = {.history = history, .textfile = bench->metrics};
 	struct wss_watch_options *watch = &options.watch;
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_thread *thread;
@@ -139,7 +140,8 @@ static void serve(struct bench *bench, const char *history, const char *address)
 	watch->cancel = &cancel;
 	options.metrics = WSS_METRICS_STANDARD;
 	options.limits = (struct wss_history_limits)WSS_HISTORY_LIMITS_DEFAULT;
-	assert_int_equal(wss_http_address_parse(address, "address", &options.http.addresses[0], NULL), 0);
+	assert_int_equal(
+		wss_http_address_parse(address, "address", &options.http.addresses[0], NULL), 0);
 	options.http.n_addresses = 1;
 	options.hypervisor = hypervisor_new();
 	assert_int_equal(wss_thread_start(bench_watch, bench, &thread, NULL), 0);
@@ -170,7 +172,8 @@ int main(int argc, char **argv)
 	guests[hanging].hang = HANG_OPEN;
 	bench.metrics = make_path(metrics, "%s/metrics", tree);
 	assert_int_equal(wss_cancel_open(&cancel, NULL, NULL), 0);
-	serve(&bench, make_path(history, "%s/history.db", tree), make_path(address, "unix:%s/sock", tree));
+	serve(&bench, make_path(history, "%s/history.db", tree),
+	      make_path(address, "unix:%s/sock", tree));
 	print_results(&bench);
 	forget();
 	wss_cancel_close(&cancel);

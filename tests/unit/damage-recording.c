@@ -16,9 +16,9 @@
 #include "../random.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "rec/reader.h"
-#include "rec/writer.h"
-#include "wss/refset.h"
+#include "pages/refset.h"
+#include "recording/reader.h"
+#include "recording/writer.h"
 
 /* Contents of each interval of a recording, in order. */
 #define POINTS_MAX 64
@@ -112,10 +112,15 @@ static void must(int r)
 static size_t make(uint8_t *data)
 {
 	static struct wss_recording recording = {
-		.tool = "test", .domain = "web1", .method = "mmu", .granularity_bytes = 4096,
-		.interval_ns = 1000000000, .window_ns = 1000000000, .n_regions = 2,
-		.regions = { { .length = 64 << 20, .kind = WSS_REGION_LOW, .node = -1 },
-			     { .start = 1ULL << 32, .length = 1ULL << 30, .kind = WSS_REGION_HIGH } },
+		.tool = "test",
+		.domain = "web1",
+		.method = "mmu",
+		.granularity_bytes = 4096,
+		.interval_ns = 1000000000,
+		.window_ns = 1000000000,
+		.n_regions = 2,
+		.regions = {{.length = 64 << 20, .kind = WSS_REGION_LOW, .node = -1},
+			    {.start = 1ULL << 32, .length = 1ULL << 30, .kind = WSS_REGION_HIGH}},
 	};
 	char path[] = "/tmp/wss-fuzz-recording.XXXXXX";
 	uint64_t pages = wss_recording_pages(&recording);
@@ -128,9 +133,10 @@ static size_t make(uint8_t *data)
 	must(wss_recwriter_create(path, &recording, &writer, NULL));
 	must(wss_recwriter_name(writer, NULL));
 	for (uint64_t i = 0; i < 24; i++) {
-		struct wss_interval interval = { .start_ns = i * 1000000000,
-						 .end_ns = (i + 1) * 1000000000,
-						 .gap = i % 7 == 6, .note = "a note" };
+		struct wss_interval interval = {.start_ns = i * 1000000000,
+						.end_ns = (i + 1) * 1000000000,
+						.gap = i % 7 == 6,
+						.note = "a note"};
 		uint64_t time;
 
 		for (unsigned k = 0; !interval.gap && k < (i == 12 ? 100000U : 300U); k++) {
@@ -142,7 +148,8 @@ static size_t make(uint8_t *data)
 				wss_pageset_remove(after, first, 1 + random_below(900));
 		}
 		must(wss_recwriter_begin(writer, &interval, NULL));
-		must(wss_recwriter_delta(writer, &recording, WSS_CHANGE_TOUCHED, before, after, NULL));
+		must(wss_recwriter_delta(writer, &recording, WSS_CHANGE_TOUCHED, before, after,
+					 NULL));
 		must(wss_recwriter_end(writer, wss_pageset_count(after), 0, 0, NULL));
 		must(wss_pageset_copy(before, after));
 		if (i % 5 == 4)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "out/growth-chart.h"
+#include "measure/growth-chart.h"
 
 #define MS 1000000.0
 #define MIB (1024.0 * 1024)
@@ -35,7 +35,7 @@ static void add_window(struct wss_grid *grid, double full_bytes, double seconds,
 		double part = 1 - exp(-ns / 1e9 / seconds);
 		uint64_t bytes = (uint64_t)(full_bytes * part) + 40960;
 
-		curve[i] = (struct wss_curve_point){ .ns = (uint64_t)ns, .bytes = bytes };
+		curve[i] = (struct wss_curve_point){.ns = (uint64_t)ns, .bytes = bytes};
 		if (kind == BOUNDED) {
 			curve[i].low_bytes = bytes / 32;
 			curve[i].high_bytes = bytes;
@@ -45,13 +45,15 @@ static void add_window(struct wss_grid *grid, double full_bytes, double seconds,
 }
 
 static struct wss_growth_drawn make_guest(int i, double from_ms, double to_ms, const char *name,
-				    enum kind kind)
+					  enum kind kind)
 {
-	static const char *const names[] = { "web1", "db & <cache>", "a-domain-with-a-rather-long-name-indeed" };
+	static const char *const names[] = {"web1", "db & <cache>",
+					    "a-domain-with-a-rather-long-name-indeed"};
 	double full = 64 * MIB * (i + 1);
-	struct wss_growth_drawn guest = { .domain = name ? name : names[i % 3], .method = "mmu",
-				    .granularity_bytes = kind == BOUNDED ? 2 << 20 : 4096,
-				    .grid = &grids[i] };
+	struct wss_growth_drawn guest = {.domain = name ? name : names[i % 3],
+					 .method = "mmu",
+					 .granularity_bytes = kind == BOUNDED ? 2 << 20 : 4096,
+					 .grid = &grids[i]};
 
 	wss_grid_init(&grids[i], (uint64_t)(from_ms * MS), (uint64_t)(to_ms * MS));
 	add_window(&grids[i], full, 0.2 * (i + 1), to_ms, kind);
@@ -67,10 +69,10 @@ static struct wss_growth_drawn make_guest(int i, double from_ms, double to_ms, c
 
 int main(int argc, char **argv)
 {
-	static const struct wss_chart_source source = { .host = "host1.example",
-							.start = 1795197600,
-							.length_ns = 40000000000,
-							.extra = "mean of 2 windows" };
+	static const struct wss_chart_source source = {.host = "host1.example",
+						       .start = 1795197600,
+						       .length_ns = 40000000000,
+						       .extra = "mean of 2 windows"};
 	enum kind kind = EXACT;
 	struct wss_growth_drawn guests[GUESTS_MAX];
 	int n = argc >= 4 && argc <= 7 ? atoi(argv[1]) : 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the tests of src/track: a child process that stands for a guest's QEMU, a source
+ * Shared by the tests of src/measure: a child process that stands for a guest's QEMU, a source
  * of guests that answers as the test wants, a method that measures nothing, and a clock on
  * which a window of an hour takes no time.
  */
-#ifndef TESTS_UNIT_FAKEGUEST_H
-#define TESTS_UNIT_FAKEGUEST_H
+#pragma once
 
 #include "hosttest.h"
 
@@ -18,7 +17,9 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "host/guest.h"
-#include "track/tracker.h"
+#include "host/procfile.h"
+#include "measure/sample.h"
+#include "measure/tracker.h"
 
 /*
  * The child's "guest RAM", mapped as QEMU does: with a guard page behind it, and not inherited
@@ -41,7 +42,9 @@ struct fake {
 	bool attach_fails;
 	enum wss_error_code refresh_fails; /* WSS_OK: refresh succeeds */
 	bool has_counts;
+	enum wss_error_code counts_fail; /* WSS_OK: they can be read, if the guest has any */
 	struct wss_kvm_counts counts;
+	unsigned faults_each; /* added to pf_fixed after each reading */
 	struct wss_dirty_log log;
 	/* number of starts, and the length of the last one */
 	unsigned log_starts, log_seconds;
@@ -54,11 +57,11 @@ struct fake {
 	uint64_t unsure_bytes; /* by which the high bound is above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, closes;
-	char state_in_begin, state_in_poll; /* of the child */
-	uint64_t close_deadline_ns; /* deadline of the last close */
+	char state_in_begin, state_in_poll;  /* of the child */
+	uint64_t close_deadline_ns;	     /* deadline of the last close */
 	unsigned settle_steps, spoilt_times; /* remaining, for careful_method */
-	bool is_idle; /* the guest touches nothing */
-	bool is_last_poll_gone; /* the child is killed within each poll */
+	bool is_idle;			     /* the guest touches nothing */
+	bool is_last_poll_gone;		     /* the child is killed within each poll */
 };
 
 /* Touches as many pages as requested, answers, and ends when the pipe is closed. */
@@ -75,7 +78,8 @@ static inline void fake_child(int fd)
 	memset(ram, 1, FAKE_RAM);
 	do {
 		if (pages == FAKE_LOCK) {
-			syscall(SYS_mlock, ram, FAKE_RAM); /* the sanitizers' mlock() does nothing */
+			syscall(SYS_mlock, ram,
+				FAKE_RAM); /* the sanitizers' mlock() does nothing */
 			pages = 0;
 		}
 		/* Flushes the TLB: a cached entry would set no accessed bit. */
@@ -89,11 +93,35 @@ static inline void fake_child(int fd)
 	_exit(0);
 }
 
+/* Waits for cond with a deadline of 20 s. */
+#define wait_until(cond)                                                \
+	do {                                                            \
+		struct timespec tick_ = {.tv_nsec = 1000000};           \
+		int left_ = 20000;                                      \
+                                                                        \
+		while (!(cond)) {                                       \
+			if (!left_--)                                   \
+				fail_msg("never came true: %s", #cond); \
+			nanosleep(&tick_, NULL);                        \
+		}                                                       \
+	} while (0)
+
+static inline char child_state(pid_t child)
+{
+	const struct wss_root root = {.dirfd = AT_FDCWD};
+	char path[64], state = '?';
+
+	wss_procfile_read_state(&root, make_path(path, "/proc/%d/stat", (int)child), &state);
+	return state;
+}
+
+/* Until it sleeps again: on a clock that jumps, it would have been ready to run for long, in vain. */
 static inline void fake_wait(const struct fake *fake)
 {
 	char c;
 
 	assert_int_equal(read(fake->socket, &c, 1), 1);
+	wait_until(child_state(fake->child) == 'S');
 }
 
 static inline void fake_touch(const struct fake *fake, uint32_t pages)
@@ -154,7 +182,8 @@ static inline int fake_counts(struct wss_guest *guest, struct wss_kvm_counts *re
 	if (!fake->has_counts)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no counters here");
 	*ret_counts = fake->counts;
-	return 0;
+	fake->counts.pf_fixed += fake->faults_each;
+	return fake_error(fake->counts_fail, "kvm_counts", err);
 }
 
 static inline int fake_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
@@ -166,7 +195,7 @@ static inline int fake_log_start(struct wss_guest *guest, unsigned seconds, stru
 	assert_false(fake->log.measuring);
 	fake->log_starts++;
 	fake->log_seconds = seconds;
-	fake->log = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	fake->log = (struct wss_dirty_log){.measuring = true, .bitmap = true};
 	return 0;
 }
 
@@ -285,9 +314,9 @@ static inline void virtual_sleep_until_ns(void *unused, uint64_t when_ns)
 /* Time starts at 1000 s. */
 static inline void virtual_clock_start(void)
 {
-	static const struct wss_clock_source source = { .now_ns = virtual_now_ns,
-							.sleep_until_ns = virtual_sleep_until_ns,
-							.suspended_ns = virtual_suspended_ns };
+	static const struct wss_clock_source source = {.now_ns = virtual_now_ns,
+						       .sleep_until_ns = virtual_sleep_until_ns,
+						       .suspended_ns = virtual_suspended_ns};
 
 	virtual_clock.now_ns = 1000 * WSS_NS_PER_S;
 	virtual_clock.event_ns = virtual_clock.suspended_ns = 0;
@@ -354,7 +383,7 @@ static inline int dear_open(const struct wss_host *host, struct wss_guest *guest
 
 static inline int online_open(const struct wss_host *host, struct wss_guest *guest,
 			      const struct wss_track_options *options,
-			    struct wss_tracker **ret_tracker, struct wss_error *err)
+			      struct wss_tracker **ret_tracker, struct wss_error *err)
 {
 	null_open(host, guest, options, ret_tracker, err);
 	(*ret_tracker)->ops = &online_method;
@@ -441,7 +470,7 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 	null->bytes += FAKE_PAGE;
 	virtual_clock.now_ns += fake->poll_ns;
 	*ret_reading = (struct wss_reading){
-		.span = { start_ns, wss_clock_now_ns() },
+		.span = {start_ns, wss_clock_now_ns()},
 		.wss_bytes = fake->wss_bytes + null->bytes,
 		.low_bytes = fake->wss_bytes + null->bytes,
 		.high_bytes = fake->wss_bytes + null->bytes + fake->unsure_bytes,
@@ -464,12 +493,10 @@ static inline void null_close(struct wss_tracker *tracker)
 	free(tracker);
 }
 
-#define NULL_METHOD                                       \
-	.summary = "measures nothing",                    \
-	.observes = WSS_OBSERVES_ACCESSES,                \
-	.granularity = "4 KiB", .probe = null_probe,      \
-	.predict = null_predict, .begin = null_begin,     \
-	.poll = null_poll, .close = null_close
+#define NULL_METHOD                                                                               \
+	.summary = "measures nothing", .observes = WSS_OBSERVES_ACCESSES, .granularity = "4 KiB", \
+	.probe = null_probe, .predict = null_predict, .begin = null_begin, .poll = null_poll,     \
+	.close = null_close
 
 const struct wss_tracker_ops null_method = {
 	NULL_METHOD,
@@ -520,17 +547,11 @@ static inline unsigned count_fds(void)
 	return n;
 }
 
-/* Waits for cond with a deadline of 20 s. */
-#define wait_until(cond)                                                       \
-	do {                                                                   \
-		struct timespec tick_ = { .tv_nsec = 1000000 };                \
-		int left_ = 20000;                                             \
-									       \
-		while (!(cond)) {                                              \
-			if (!left_--)                                          \
-				fail_msg("never came true: %s", #cond);        \
-			nanosleep(&tick_, NULL);                               \
-		}                                                              \
-	} while (0)
-
-#endif
+/* Whether one of the sample's notes contains this text. */
+static inline bool has_note(const struct wss_sample *sample, const char *part)
+{
+	for (size_t i = 0; i < sample->n_notes; i++)
+		if (strstr(sample->notes[i], part))
+			return true;
+	return false;
+}

@@ -3,14 +3,7 @@
  * Shared by the tests of src/host: temporary trees that stand for "/", and children that look
  * like QEMU in /proc. Everything aborts the test on failure.
  */
-#ifndef TESTS_UNIT_HOSTTEST_H
-#define TESTS_UNIT_HOSTTEST_H
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +24,8 @@
 #include "base/clock.h"
 #include "base/root.h"
 #include "host/process.h"
+#include "tests/patient.h"
+#include "tests/testing.h"
 
 #define UUID_A "a1b2c3d4-0000-4000-8000-00000000aaaa"
 #define UUID_B "a1b2c3d4-0000-4000-8000-00000000bbbb"
@@ -155,7 +150,7 @@ static inline int play_qemu(void)
  */
 static inline void exec_qemu(const char *exe, const char *uuid, const char *extra, int out)
 {
-	const char *argv[8] = { "qemu-system-x86_64", PLAY_QEMU };
+	const char *argv[8] = {"qemu-system-x86_64", PLAY_QEMU};
 	int n = 2;
 
 	if (uuid) {
@@ -228,15 +223,6 @@ static inline void test_needs_pidfd(void **unused)
 	skip();
 }
 
-/*
- * How often to repeat what each time reaches the same code: valgrind is there for reads of uninitialised memory, and
- * takes thirty times as long.
- */
-static inline int repeats(int usual, int in_valgrind)
-{
-	return getenv("WSS_VALGRIND") ? in_valgrind : usual;
-}
-
 /* Asserts that a file holds a short text and nothing else. */
 static inline void assert_file_holds(const char *name, const char *text)
 {
@@ -247,22 +233,6 @@ static inline void assert_file_holds(const char *name, const char *text)
 	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
 	close(fd);
 	assert_string_equal(data, text);
-}
-
-/* The real clock, for a struct wss_clock_source that invents only a part of it. */
-static inline uint64_t real_now_ns(void *unused)
-{
-	struct timespec now;
-
-	(void)unused;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-static inline void real_sleep_until_ns(void *unused, uint64_t when_ns)
-{
-	while (real_now_ns(unused) < when_ns)
-		usleep(1000);
 }
 
 /* Runs fn in a child, because its effects cannot be undone. Returns 0 if it succeeds. */
@@ -289,8 +259,8 @@ static inline int hold_child(pid_t child, struct wss_process *process, struct ws
 
 	if (!have_pidfd()) {
 		process->pid = child;
-		assert_int_equal(wss_root_open(make_path(path, "/proc/%d", child), &process->proc, NULL),
-				 0);
+		assert_int_equal(
+			wss_root_open(make_path(path, "/proc/%d", child), &process->proc, NULL), 0);
 		return 0;
 	}
 	assert_int_equal(wss_root_open("/", &real, NULL), 0);
@@ -298,5 +268,3 @@ static inline int hold_child(pid_t child, struct wss_process *process, struct ws
 	wss_root_close(&real);
 	return r;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Invented guests, and a method that measures nothing, for tests of what runs over many guests.
  * Each guest has a child process of its own, which a window locks.
  */
-#ifndef WSS_TESTS_INVENTED_H
-#define WSS_TESTS_INVENTED_H
+#pragma once
 
 #include "hosttest.h"
 
@@ -14,16 +13,24 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "service/target.h"
-#include "track/tracker.h"
+#include "measure/target.h"
+#include "measure/tracker.h"
 
 #define GUESTS_MAX 512
 #define MS WSS_NS_PER_MS
 
 /* What comes of a window by 4 KiB. */
-enum by_4k { BY_4K_WORKS, BY_4K_UNSUPPORTED, BY_4K_BUSY };
+enum by_4k { BY_4K_WORKS, BY_4K_UNSUPPORTED, BY_4K_BUSY, BY_4K_SLOW };
 
-enum hang { HANG_NOWHERE, HANG_OPEN, HANG_REFRESH, HANG_PREPARE, HANG_BEGIN, HANG_POLL, HANG_PUBLISH };
+enum hang {
+	HANG_NOWHERE,
+	HANG_OPEN,
+	HANG_REFRESH,
+	HANG_PREPARE,
+	HANG_BEGIN,
+	HANG_POLL,
+	HANG_PUBLISH
+};
 
 static struct invented {
 	char name[16];
@@ -32,24 +39,26 @@ static struct invented {
 	_Atomic enum hang hang;
 	_Atomic enum wss_guest_state state;
 	atomic_bool opted_out, gone;
-	atomic_bool job; /* a migration, say */
+	atomic_bool job;  /* a migration, say */
 	atomic_bool busy; /* takes no profile: a job has just begun */
 	bool large;	  /* KVM maps it by 2 MiB */
 	_Atomic enum by_4k by_4k;
 	struct wss_prediction predicted_4k; /* of windows by 4 KiB; stall_ns 0: as predicted */
 	atomic_uint tried_4k, begun_4k;
-	atomic_bool reboots; /* and nobody has been told yet: set by reboot_guest() */
-	bool dies;   /* in its first window */
-	atomic_bool untouched; /* windows show nothing that it touched, which is a failure */
-	bool leaves; /* the round, as soon as a window of it is open */
+	atomic_bool reboots;	   /* and nobody has been told yet: set by reboot_guest() */
+	bool dies;		   /* in its first window */
+	atomic_bool untouched;	   /* windows show nothing that it touched, which is a failure */
+	bool leaves;		   /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
-	bool locked; /* its memory, as only its process shows */
+	bool locked;		   /* its memory, as only its process shows */
 	struct wss_prediction predicted; /* stall_ns 0: nothing is predicted */
 	struct wss_amount faults;	 /* of each window */
 	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
 	atomic_uint dearer;		 /* as many times as that; 0: once */
 	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
 	unsigned slow_refresh_us;	 /* libvirt takes its time */
+	/* Of processor time, before each window, after it, and whenever it is published. */
+	uint64_t burns_ns;
 	/* Calls of libvirt since its pages were read; the most of them before a window began that followed one. */
 	atomic_uint calls, most_calls;
 	atomic_bool pages_read;
@@ -63,12 +72,12 @@ static struct invented {
 
 static size_t n_guests;
 static _Atomic uint64_t ahead_ns; /* of an injected clock */
-static atomic_bool go_on; /* releases the guests that hang */
+static atomic_bool go_on;	  /* releases the guests that hang */
 static atomic_uint arming, most_arming, open_windows, most_open;
 static useconds_t arming_us = 2000; /* how long a guest is being armed */
-static atomic_uint reboots; /* of guests, that nobody has been told yet */
-static atomic_bool unreachable; /* libvirt cannot be reached */
-static const struct wss_host host = { .root = { .dirfd = -1 } };
+static atomic_uint reboots;	    /* of guests, that nobody has been told yet */
+static atomic_bool unreachable;	    /* libvirt cannot be reached */
+static const struct wss_host host = {.root = {.dirfd = -1}};
 
 static void hang_at(const struct invented *guest, enum hang where)
 {
@@ -76,6 +85,14 @@ static void hang_at(const struct invented *guest, enum hang where)
 	for (useconds_t nap_us = 20000; guest->hang == where && !go_on;
 	     nap_us = nap_us < 300000 ? nap_us * 3 / 2 : nap_us)
 		usleep(nap_us);
+}
+
+static void burn(const struct invented *guest)
+{
+	uint64_t end_ns = wss_clock_thread_ns() + guest->burns_ns;
+
+	while (guest->burns_ns && wss_clock_thread_ns() < end_ns)
+		;
 }
 
 static void note_most(atomic_uint *most, unsigned value)
@@ -134,6 +151,7 @@ static int guest_publish(struct wss_guest *guest, const char *xml, bool persiste
 	(void)persistent;
 	assert_non_null(strstr(xml, "profile"));
 	hang_at(invented, HANG_PUBLISH);
+	burn(invented);
 	if (invented->busy) {
 		invented->refused++;
 		return wss_error_set(err, WSS_ERR_BUSY, "a job is running");
@@ -221,6 +239,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 	if (i == n_guests || guests[i].gone)
 		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	hang_at(&guests[i], HANG_OPEN);
+	burn(&guests[i]);
 	guests[i].opens++;
 	ahead_ns += guests[i].opens_ns;
 	guest = wss_guest_new(&ops, &guests[i], deadline);
@@ -244,7 +263,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 struct method {
 	struct wss_tracker base;
 	struct invented *guest;
-	bool by_4k;
+	bool by_4k, prepared;
 };
 
 static const struct wss_tracker_ops method_ops;
@@ -285,11 +304,32 @@ static struct invented *method_guest(struct wss_tracker *tracker)
 
 static int method_prepare(struct wss_tracker *tracker, struct wss_error *err)
 {
-	method_guest(tracker)->prepares++;
-	hang_at(method_guest(tracker), HANG_PREPARE);
-	if (((struct method *)tracker)->by_4k && method_guest(tracker)->by_4k == BY_4K_BUSY)
+	struct method *method = (struct method *)tracker;
+
+	method->guest->prepares++;
+	hang_at(method->guest, HANG_PREPARE);
+	if (!method->by_4k)
+		return 1;
+	if (method->guest->by_4k == BY_4K_SLOW)
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "QMP calc-dirty-rate: timed out");
+	if (method->guest->by_4k == BY_4K_BUSY)
 		return wss_error_set(err, WSS_ERR_BUSY, "another program's calculation is running");
-	return 1;
+	/* As before QEMU's dirty log is requested, which is on a moment later. */
+	if (method->prepared)
+		return 1;
+	note_most(&most_arming, ++arming);
+	if (arming_us)
+		usleep(arming_us);
+	arming--;
+	method->prepared = true;
+	return 0;
+}
+
+static bool method_prepare_stalls(const struct wss_tracker *tracker)
+{
+	const struct method *method = (const struct method *)tracker;
+
+	return method->by_4k && !method->prepared;
 }
 
 static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
@@ -301,7 +341,7 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	/* A guest that hangs here may be overtaken, because it arms only itself. */
 	if (guest->hang != HANG_BEGIN)
 		note_most(&most_arming, ++arming);
-	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
+	guest->armed_ns = wss_clock_now_ns();
 	guest->begins++;
 	guest->begun_4k += ((struct method *)tracker)->by_4k;
 	if (guest->pages_read)
@@ -309,7 +349,9 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	if (arming_us)
 		usleep(arming_us);
 	hang_at(guest, HANG_BEGIN);
+	/* Its vCPUs stall as long on a busy machine. */
 	ret_span->end_ns = wss_clock_now_ns();
+	ret_span->start_ns = ret_span->end_ns - arming_us * 1000ULL;
 	if (guest->hang != HANG_BEGIN)
 		arming--;
 	guest->is_open = true;
@@ -331,7 +373,7 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 		make_zombie(guest->child);
 	faults.value *= dearer ? dearer : 1;
 	*ret_reading = (struct wss_reading){
-		.span = { now_ns, now_ns },
+		.span = {now_ns, now_ns},
 		.wss_bytes = WSS_MIB,
 		.low_bytes = WSS_MIB,
 		.high_bytes = WSS_MIB,
@@ -374,6 +416,7 @@ static void method_close(struct wss_tracker *tracker)
 			open_windows--;
 		method_guest(tracker)->pages_read = false;
 		method_guest(tracker)->closes++;
+		burn(method_guest(tracker));
 	}
 	free(tracker);
 }
@@ -386,6 +429,7 @@ static const struct wss_tracker_ops method_ops = {
 	.open = method_open,
 	.predict = method_predict,
 	.prepare = method_prepare,
+	.prepare_stalls = method_prepare_stalls,
 	.begin = method_begin,
 	.poll = method_poll,
 	.pages = method_pages,
@@ -398,10 +442,10 @@ static void invent_guests(size_t n)
 	go_on = unreachable = false;
 	arming = most_arming = open_windows = most_open = reboots = 0;
 	for (size_t i = 0; i < n; i++) {
-		guests[i] = (struct invented){ .state = WSS_GUEST_RUNNING };
+		guests[i] = (struct invented){.state = WSS_GUEST_RUNNING};
 		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i % GUESTS_MAX);
-		snprintf(guests[i].uuid, sizeof(guests[i].uuid),
-			 "a1b2c3d4-0000-4000-8000-%012zu", i % GUESTS_MAX);
+		snprintf(guests[i].uuid, sizeof(guests[i].uuid), "a1b2c3d4-0000-4000-8000-%012zu",
+			 i % GUESTS_MAX);
 		guests[i].child = fork();
 		assert_true(guests[i].child >= 0);
 		if (guests[i].child == 0) {
@@ -436,5 +480,3 @@ static struct wss_hypervisor *hypervisor_new(void)
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);
 	return hypervisor;
 }
-
-#endif

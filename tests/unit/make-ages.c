@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file of ages of an invented guest of 64 MiB: make-ages DIRECTORY UUID NAME MINUTES
+ * Makes the file of ages of an invented guest of 64 MiB: make-ages DIRECTORY UUID NAME MINUTES [coarse]
  *
  * It was watched for so many minutes, in windows of one minute that follow each other. It touched 4 MiB in
  * each, 8 MiB in the first only, and the rest never. The time since boot is invented, too, because a host that
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "service/ages.h"
+#include "cold/ages.h"
 
 #define PAGES 16384
 #define MIB_PAGES 256
@@ -20,7 +20,7 @@
 static void add_window(struct wss_coldness *coldness, uint64_t start_ns, bool first)
 {
 	struct wss_pageset *touched = wss_pageset_new(PAGES);
-	struct wss_cold_window window = { .start_ns = start_ns, .end_ns = start_ns + MINUTE_NS };
+	struct wss_cold_window window = {.start_ns = start_ns, .end_ns = start_ns + MINUTE_NS};
 
 	if (!touched || wss_pageset_add(touched, 0, 4 * MIB_PAGES) < 0 ||
 	    (first && wss_pageset_add(touched, 16 * MIB_PAGES, 8 * MIB_PAGES) < 0))
@@ -37,28 +37,30 @@ static uint64_t invented_now_ns(void *minutes)
 
 int main(int argc, char **argv)
 {
-	static const struct wss_run ram = { 0, PAGES };
-	struct wss_ages_key key = { .boot_id = "a boot", .pid = 1, .start_ticks = 1 };
+	static const struct wss_run ram = {0, PAGES};
+	struct wss_ages_key key = {.boot_id = "a boot", .pid = 1, .start_ticks = 1};
 	struct wss_error error = WSS_ERROR_INIT;
 	uint64_t n;
-	struct wss_clock_source clock = { .now_ns = invented_now_ns, .opaque = &n };
+	struct wss_clock_source clock = {.now_ns = invented_now_ns, .opaque = &n};
 	struct wss_coldness *coldness;
 	uint8_t *data;
 	size_t size;
 	char *path;
 
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		return 2;
 	snprintf(key.uuid, sizeof(key.uuid), "%s", argv[2]);
 	snprintf(key.name, sizeof(key.name), "%s", argv[3]);
 	n = strtoull(argv[4], NULL, 10);
-	coldness = wss_coldness_new(&ram, 1, 65536);
+	coldness = wss_coldness_new(&ram, 1, 65536, NULL);
 	path = wss_ages_path(argv[1], argv[2]);
 	if (!coldness || !path)
 		return 1;
 	wss_clock_inject(&clock);
 	for (uint64_t i = 0; i < n; i++)
 		add_window(coldness, (1 + i) * MINUTE_NS, i == 0);
+	if (argc == 6)
+		wss_coldness_coarsen(coldness);
 	if (wss_ages_encode(&key, coldness, WSS_AGES_BYTES_MAX, &data, &size, &error) < 0 ||
 	    wss_ages_write(path, data, size, &error) < 0) {
 		fprintf(stderr, "make-ages: %s\n", error.text);

@@ -19,6 +19,7 @@
  *   -a S      these ages are so many seconds old
  *   -p        the guest has a balloon of 1.3 BYTES, and swaps 100 MiB in before the last sample
  *   -H BYTES  they are those of so much memory
+ *   -k BYTES  the guest says that it cannot give up so much; default 1 MiB, 0: it says nothing
  */
 #include <getopt.h>
 #include <math.h>
@@ -28,7 +29,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/history.h"
+#include "history/history.h"
 
 struct shape {
 	double window_s, constant_s;
@@ -37,6 +38,7 @@ struct shape {
 	long watched_s, ages_age_s;
 	bool pressed;
 	uint64_t held_bytes; /* of the ages; 0: those of the set */
+	uint64_t kept_bytes; /* that it cannot give up; 0: unknown */
 	bool gaps;
 };
 
@@ -50,8 +52,8 @@ static double touched(const struct shape *shape, double seconds)
 	return 1 - exp(-part);
 }
 
-static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
-				   uint64_t set_bytes, time_t when)
+static struct wss_sample sample_of(const struct shape *shape, const char *uuid, uint64_t set_bytes,
+				   time_t when)
 {
 	uint64_t window_ns = (uint64_t)(shape->window_s * 1e9), bytes = set_bytes;
 	struct wss_sample sample = {
@@ -63,6 +65,7 @@ static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
 		.memory = {.rss_bytes = wss_amount_of(set_bytes * 4),
 			   .maximum_bytes = wss_amount_of(set_bytes * 5),
 			   .balloon_bytes = wss_amount_of(set_bytes * 5),
+			   .unreclaimable_bytes = {shape->kept_bytes != 0, shape->kept_bytes},
 			   .qemu_bytes = wss_amount_of(64 << 20)},
 	};
 
@@ -82,8 +85,8 @@ static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
 	return sample;
 }
 
-static void fill(struct wss_history *history, const struct shape *shape, const char *uuid,
-		 long n, uint64_t bytes, long step)
+static void fill(struct wss_history *history, const struct shape *shape, const char *uuid, long n,
+		 uint64_t bytes, long step)
 {
 	time_t now = time(NULL);
 
@@ -94,8 +97,7 @@ static void fill(struct wss_history *history, const struct shape *shape, const c
 
 		if (shape->pressed) {
 			sample.memory.balloon_bytes = wss_amount_of(bytes / 10 * 13);
-			sample.pressure.swap_in_bytes =
-				wss_amount_of(i == n - 1 ? 100 << 20 : 0);
+			sample.pressure.swap_in_bytes = wss_amount_of(i == n - 1 ? 100 << 20 : 0);
 		}
 		struct wss_error err = WSS_ERROR_INIT;
 
@@ -110,9 +112,9 @@ static void fill(struct wss_history *history, const struct shape *shape, const c
 static void fill_ages(struct wss_history *history, const struct shape *shape, const char *uuid,
 		      uint64_t bytes)
 {
-	struct wss_cold_report report = { .as_of_ns = (uint64_t)shape->watched_s * 1000000000,
-					  .held_bytes = bytes,
-					  .granularity_bytes = 4096 };
+	struct wss_cold_report report = {.as_of_ns = (uint64_t)shape->watched_s * 1000000000,
+					 .held_bytes = bytes,
+					 .granularity_bytes = 4096};
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (shape->held_bytes)
@@ -124,7 +126,8 @@ static void fill_ages(struct wss_history *history, const struct shape *shape, co
 			.observed = shape->gaps ? 0.75 : 1,
 			.whole = !shape->gaps,
 		};
-	if (wss_history_add_coldness(history, uuid, time(NULL) - shape->ages_age_s, &report, &err) == 0)
+	if (wss_history_add_coldness(history, uuid, time(NULL) - shape->ages_age_s, &report,
+				     &err) == 0)
 		return;
 	fprintf(stderr, "%s\n", err.text);
 	exit(1);
@@ -134,7 +137,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:p")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:k:p")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -168,6 +171,9 @@ static int parse(int argc, char **argv, struct shape *shape)
 		case 'a':
 			shape->ages_age_s = atol(optarg);
 			break;
+		case 'k':
+			shape->kept_bytes = strtoull(optarg, NULL, 10);
+			break;
 		case 'p':
 			shape->pressed = true;
 			break;
@@ -182,7 +188,8 @@ static int parse(int argc, char **argv, struct shape *shape)
 
 int main(int argc, char **argv)
 {
-	struct shape shape = {.window_s = 4, .constant_s = 0.4, .granularity_bytes = 4096};
+	struct shape shape = {
+		.window_s = 4, .constant_s = 0.4, .granularity_bytes = 4096, .kept_bytes = 1 << 20};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_history *history;
 	uint64_t bytes;

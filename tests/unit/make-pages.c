@@ -7,18 +7,19 @@
 #include "invented.h"
 
 #include "base/cancel.h"
+#include "history/history.h"
 #include "serve/guests-page.h"
 #include "serve/host-page.h"
 #include "serve/past-page.h"
-#include "service/watch.h"
-#include "store/history.h"
+#include "serve/watch.h"
 
 static const char *directory;
 static struct wss_pasts *pasts;
 static struct wss_advisor *advisor;
 static struct wss_cancel cancel;
 
-static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample, void *unused)
+static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample,
+		      void *unused)
 {
 	(void)unused;
 	if (wss_sample_measured(sample))
@@ -45,10 +46,8 @@ static FILE *page_open(const char *name)
 static void pages_write(const struct wss_watch *watch, const struct wss_watch_options *options,
 			uint64_t since_ns)
 {
-	const struct wss_service_facts facts = { .options = options,
-						 .advisor = advisor,
-						 .since_ns = since_ns,
-						 .connected = true };
+	const struct wss_service_facts facts = {
+		.options = options, .advisor = advisor, .since_ns = since_ns, .connected = true};
 	time_t now = wss_clock_wall_seconds();
 	FILE *stream = page_open("host");
 
@@ -74,7 +73,7 @@ static void pages_write(const struct wss_watch *watch, const struct wss_watch_op
 /* Whether there is something to show of each guest. */
 static bool ready(const struct wss_watch *watch, bool history)
 {
-	size_t states[WSS_WATCHED_STATES] = { 0 };
+	size_t states[WSS_WATCHED_STATES] = {0};
 	bool read = true;
 
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {
@@ -83,8 +82,8 @@ static bool ready(const struct wss_watch *watch, bool history)
 		states[guest->state]++;
 		read = read && wss_advisor_find(advisor, guest->uuid);
 	}
-	return states[WSS_WATCHED_REFUSED] && states[WSS_WATCHED_LEFT_OUT] && guests[0].begins > 4 &&
-	       (read || !history);
+	return states[WSS_WATCHED_REFUSED] && states[WSS_WATCHED_LEFT_OUT] &&
+	       guests[0].begins > 4 && (read || !history);
 }
 
 static void prepare(struct wss_watch_options *options)
@@ -109,7 +108,7 @@ static void prepare(struct wss_watch_options *options)
 
 int main(int argc, char **argv)
 {
-	static const struct wss_watch_events events = { .sample = on_sample };
+	static const struct wss_watch_events events = {.sample = on_sample};
 	uint64_t since_ns = wss_clock_now_ns(), end_ns = since_ns + 60 * WSS_NS_PER_S;
 	struct wss_watch_options options;
 	struct wss_advisor_options advice;

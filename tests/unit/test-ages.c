@@ -5,17 +5,17 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cold/ages.h"
+#include "cold/aging.h"
 #include "host/guest.h"
-#include "rec/codec.h"
-#include "service/ages.h"
-#include "service/aging.h"
+#include "recording/codec.h"
 
 #define MIN_NS (60 * WSS_NS_PER_S)
 #define PAGES 8192ULL /* 32 MiB */
 /* The VGA window hides some of them. */
 #define RAM_PAGES (PAGES - 32)
 
-static const struct wss_run parts[] = { { 0, 4096 }, { 1 << 20, 4096 } };
+static const struct wss_run parts[] = {{0, 4096}, {1 << 20, 4096}};
 
 static char *tree, *path;
 static struct wss_ages_key key;
@@ -23,20 +23,18 @@ static struct wss_pageset *touched;
 
 static int setup(void **unused)
 {
-	(void)unused;
 	tree = make_tree();
 	path = wss_ages_path(tree, UUID_A);
 	touched = wss_pageset_new(1 << 21);
 	assert_non_null(path);
 	assert_non_null(touched);
-	key = (struct wss_ages_key){ .uuid = UUID_A, .name = "web1", .boot_id = "boot", .pid = 7,
-				     .start_ticks = 12345 };
+	key = (struct wss_ages_key){
+		.uuid = UUID_A, .name = "web1", .boot_id = "boot", .pid = 7, .start_ticks = 12345};
 	return 0;
 }
 
 static int teardown(void **unused)
 {
-	(void)unused;
 	wss_pageset_free(touched);
 	free(path);
 	remove_tree(tree);
@@ -46,12 +44,13 @@ static int teardown(void **unused)
 /* Of a guest that touched some runs of pages in the last ten seconds. */
 static struct wss_coldness *make_coldness(void)
 {
-	struct wss_coldness *coldness = wss_coldness_new(parts, 2, WSS_MIB);
+	struct wss_coldness *coldness = wss_coldness_new(parts, 2, WSS_MIB, NULL);
 	uint64_t now_ns = wss_clock_now_ns() - 10 * WSS_NS_PER_S;
 
 	assert_non_null(coldness);
 	for (uint64_t i = 0; i < 10; i++) {
-		struct wss_cold_window window = { .start_ns = now_ns, .end_ns = now_ns + WSS_NS_PER_S };
+		struct wss_cold_window window = {.start_ns = now_ns,
+						 .end_ns = now_ns + WSS_NS_PER_S};
 
 		wss_pageset_remove(touched, 0, wss_pageset_size(touched));
 		wss_pageset_add(touched, 37 * i, 90);
@@ -85,14 +84,13 @@ static struct wss_coldness *write_some(void)
 	return coldness;
 }
 
-static void test_what_is_written_is_read(void **unused)
+TEST(test_what_is_written_is_read)
 {
 	struct wss_coldness *coldness = write_some(), *again = NULL;
 	struct wss_cold_run run, other;
 	struct wss_ages ages;
 
-	(void)unused;
-	assert_int_equal(wss_ages_read(path, WSS_MIB, &ages, &again, NULL), 0);
+	assert_int_equal(wss_ages_read(path, WSS_MIB, NULL, &ages, &again, NULL), 0);
 	assert_true(wss_ages_same_guest(&ages.key, &key));
 	assert_string_equal(ages.key.name, "web1");
 	assert_int_equal(ages.n_parts, 2);
@@ -107,16 +105,15 @@ static void test_what_is_written_is_read(void **unused)
 			    ages.timeline.n * sizeof(ages.timeline.slots[0]));
 	assert_int_equal(ages.timeline.never_pages, wss_coldness_timeline(again)->never_pages);
 	/* Without the pages. */
-	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, NULL), 0);
+	assert_int_equal(wss_ages_read(path, 0, NULL, &ages, NULL, NULL), 0);
 	wss_coldness_free(coldness);
 	wss_coldness_free(again);
 }
 
-static void test_whose_they_are(void **unused)
+TEST(test_whose_they_are)
 {
 	struct wss_ages_key other = key;
 
-	(void)unused;
 	assert_true(wss_ages_same_guest(&key, &other));
 	other.start_ticks++;
 	assert_false(wss_ages_same_guest(&key, &other));
@@ -145,12 +142,11 @@ static void assert_refused(const char *history, const char *text)
 	assert_null(name);
 }
 
-static void test_paths(void **unused)
+TEST(test_paths)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	char history[PATH_MAX], expected[PATH_MAX], *name;
 
-	(void)unused;
 	make_path(history, "%s/history.db", tree);
 	make_path(expected, "%s/ages", tree);
 	assert_int_equal(wss_ages_find_directory(history, false, &name, &error), -1);
@@ -173,7 +169,7 @@ static void test_paths(void **unused)
 }
 
 /* A file that would be too long knows units of 2 MiB only. */
-static void test_a_long_file_has_units(void **unused)
+TEST(test_a_long_file_has_units)
 {
 	struct wss_coldness *coldness = make_coldness(), *again = NULL;
 	struct wss_cold_report fine, coarse;
@@ -183,7 +179,6 @@ static void test_a_long_file_has_units(void **unused)
 	uint64_t now_ns;
 	struct stat st;
 
-	(void)unused;
 	/* Of the first unit every other page is not held. */
 	wss_pageset_add(touched, 0, 1 << 21);
 	for (uint64_t page = 0; page < 512; page += 2)
@@ -193,7 +188,7 @@ static void test_a_long_file_has_units(void **unused)
 	assert_int_equal(write_ages(path, coldness, WSS_AGES_BYTES_MAX, NULL), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(write_ages(path, coldness, (uint64_t)st.st_size - 5, NULL), 0);
-	assert_int_equal(wss_ages_read(path, WSS_MIB, &ages, &again, NULL), 0);
+	assert_int_equal(wss_ages_read(path, WSS_MIB, NULL, &ages, &again, NULL), 0);
 	now_ns = wss_clock_now_ns();
 	assert_true(wss_coldness_report(coldness, now_ns, &fine));
 	assert_true(wss_coldness_report(again, now_ns, &coarse));
@@ -211,12 +206,12 @@ static void test_a_long_file_has_units(void **unused)
 	assert_int_equal(write_ages(path, coldness, 50, &error), -1);
 	assert_int_equal(error.code, WSS_ERR_FAILED);
 	assert_non_null(strstr(error.text, "longer than 50 bytes"));
-	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, NULL), 0);
+	assert_int_equal(wss_ages_read(path, 0, NULL, &ages, NULL, NULL), 0);
 	wss_coldness_free(coldness);
 }
 
 /* Each byte, changed, and each length: nothing but an error. */
-static void test_damaged(void **unused)
+TEST(test_damaged)
 {
 	struct wss_coldness *coldness = write_some(), *again = NULL;
 	struct wss_ages *ages = malloc(sizeof(*ages));
@@ -224,67 +219,66 @@ static void test_damaged(void **unused)
 	char *data;
 	size_t size;
 
-	(void)unused;
 	assert_int_equal(wss_file_read(path, 1 << 20, &data, &size, NULL), 0);
 	for (size_t i = 0; i < size; i++) {
 		uint8_t *copy = malloc(i ? i : 1);
 
 		memcpy(copy, data, i);
-		assert_int_equal(wss_ages_decode(copy, i, WSS_MIB, ages, &again, &error), -1);
+		assert_int_equal(wss_ages_decode(copy, i, WSS_MIB, NULL, ages, &again, &error), -1);
 		assert_true(error.code && error.text[0]);
 		wss_error_clear(&error);
 		free(copy);
 		data[i] ^= 1;
-		assert_int_equal(wss_ages_decode((uint8_t *)data, size, WSS_MIB, ages, &again, &error), -1);
+		assert_int_equal(
+			wss_ages_decode((uint8_t *)data, size, WSS_MIB, NULL, ages, &again, &error),
+			-1);
 		wss_error_clear(&error);
 		data[i] ^= 1;
 	}
 	assert_null(again);
-	data[8] = 2;
-	assert_int_equal(wss_ages_decode((uint8_t *)data, size, WSS_MIB, ages, NULL, &error), -1);
-	assert_error(&error, WSS_ERR_UNSUPPORTED, "version 2");
+	data[8] = 3;
+	assert_int_equal(wss_ages_decode((uint8_t *)data, size, WSS_MIB, NULL, ages, NULL, &error),
+			 -1);
+	assert_error(&error, WSS_ERR_UNSUPPORTED, "version 3");
 	free(data);
 	free(ages);
 	wss_coldness_free(coldness);
 }
 
-static void test_missing(void **unused)
+TEST(test_missing)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_ages ages;
 
-	(void)unused;
-	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
+	assert_int_equal(wss_ages_read(path, 0, NULL, &ages, NULL, &error), -1);
 	assert_int_equal(error.code, WSS_ERR_GONE);
 }
 
-static void test_files_of_others_are_refused(void **unused)
+TEST(test_files_of_others_are_refused)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_ages ages;
 	char target[PATH_MAX];
 
-	(void)unused;
 	wss_coldness_free(write_some());
 	assert_int_equal(chmod(path, 0622), 0);
-	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
+	assert_int_equal(wss_ages_read(path, 0, NULL, &ages, NULL, &error), -1);
 	assert_error(&error, WSS_ERR_FAILED, "other users may write to it");
 	assert_int_equal(chmod(path, 0600), 0);
 	make_path(target, "%s/target", tree);
 	assert_int_equal(rename(path, target), 0);
 	assert_int_equal(symlink(target, path), 0);
 	wss_error_clear(&error);
-	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
+	assert_int_equal(wss_ages_read(path, 0, NULL, &ages, NULL, &error), -1);
 	assert_error(&error, WSS_ERR_FAILED, "symbolic link");
 }
 
 /* Files of guests that have ended go; those of others stay, and so does what is none of ours. */
-static void test_prune(void **unused)
+TEST(test_prune)
 {
 	struct wss_coldness *coldness = make_coldness();
 	char *other = wss_ages_path(tree, UUID_B);
 
-	(void)unused;
 	wss_host_boot_id("/", key.boot_id);
 	key.pid = getpid();
 	assert_int_equal(write_ages(path, coldness, WSS_AGES_BYTES_MAX, NULL), 0);
@@ -312,14 +306,14 @@ static struct wss_sample sample;
 
 static void make_guest(void)
 {
-	guest = (struct wss_guest){ .ops = NULL };
+	guest = (struct wss_guest){.ops = NULL};
 	snprintf(guest.config.uuid, sizeof(guest.config.uuid), UUID_A);
 	snprintf(guest.config.name, sizeof(guest.config.name), "web1");
 	snprintf(guest.config.machine, sizeof(guest.config.machine), "pc");
 	guest.config.initial_bytes = guest.config.maximum_bytes = PAGES * 4096;
 	guest.process.pid = 7;
 	guest.process.start_ticks = 99;
-	sample = (struct wss_sample){ .quality = WSS_QUALITY_OK };
+	sample = (struct wss_sample){.quality = WSS_QUALITY_OK};
 	sample.memory.maximum_bytes = sample.memory.balloon_bytes = wss_amount_of(PAGES * 4096);
 	wss_pageset_remove(touched, 0, wss_pageset_size(touched));
 	wss_pageset_add(touched, 100, 10);
@@ -331,8 +325,8 @@ static void add(struct wss_aging *aging, uint64_t ago_ns, uint64_t length_ns, bo
 	const struct wss_aging_window window = {
 		.start_ns = start_ns,
 		.end_ns = start_ns + length_ns,
-		.view = { .touched = known ? wss_pages_of_set(touched)
-					   : (struct wss_pages){ .known = false } },
+		.view = {.touched = known ? wss_pages_of_set(touched)
+					  : (struct wss_pages){.known = false}},
 		.sample = &sample,
 	};
 
@@ -348,12 +342,11 @@ static uint64_t never_high_bytes(struct wss_aging *aging)
 	return report.ages[WSS_COLD_SINCE_WATCHED].high_bytes;
 }
 
-static void test_survive_a_restart_of_the_service(void **unused)
+TEST(test_survive_a_restart_of_the_service)
 {
-	struct wss_aging *aging = wss_aging_new(tree, UUID_A);
+	struct wss_aging *aging = wss_aging_new(tree, UUID_A, NULL);
 	struct wss_cold_report report;
 
-	(void)unused;
 	make_guest();
 	assert_false(wss_aging_report(aging, wss_clock_now_ns(), &report));
 	add(aging, 60 * WSS_NS_PER_S, WSS_NS_PER_S, false);
@@ -363,7 +356,7 @@ static void test_survive_a_restart_of_the_service(void **unused)
 	assert_int_equal(wss_aging_save(aging, NULL), 0);
 	wss_aging_unref(aging);
 	/* The next service sees other pages. */
-	aging = wss_aging_new(tree, UUID_A);
+	aging = wss_aging_new(tree, UUID_A, NULL);
 	wss_pageset_remove(touched, 0, wss_pageset_size(touched));
 	wss_pageset_add(touched, 200, 10);
 	add(aging, 5 * WSS_NS_PER_S, WSS_NS_PER_S, true);
@@ -373,11 +366,10 @@ static void test_survive_a_restart_of_the_service(void **unused)
 	wss_aging_unref(aging);
 }
 
-static void test_do_not_survive_a_restart_of_the_guest(void **unused)
+TEST(test_do_not_survive_a_restart_of_the_guest)
 {
-	struct wss_aging *aging = wss_aging_new(tree, UUID_A);
+	struct wss_aging *aging = wss_aging_new(tree, UUID_A, NULL);
 
-	(void)unused;
 	make_guest();
 	add(aging, 50 * WSS_NS_PER_S, WSS_NS_PER_S, true);
 	assert_int_equal(wss_aging_save(aging, NULL), 0);
@@ -389,7 +381,7 @@ static void test_do_not_survive_a_restart_of_the_guest(void **unused)
 	add(aging, 30 * WSS_NS_PER_S, WSS_NS_PER_S, true);
 	assert_int_equal(never_high_bytes(aging), (RAM_PAGES - 20) * 4096);
 	wss_aging_unref(aging);
-	aging = wss_aging_new(tree, UUID_A);
+	aging = wss_aging_new(tree, UUID_A, NULL);
 	add(aging, 20 * WSS_NS_PER_S, WSS_NS_PER_S, true);
 	assert_int_equal(never_high_bytes(aging), (RAM_PAGES - 10) * 4096);
 	/* More memory: the pages have other places. */
@@ -400,17 +392,16 @@ static void test_do_not_survive_a_restart_of_the_guest(void **unused)
 }
 
 /* A guest that migrates away and back is another process, whose memory was written anew. */
-static void test_do_not_survive_a_migration(void **unused)
+TEST(test_do_not_survive_a_migration)
 {
-	struct wss_aging *aging = wss_aging_new(tree, UUID_A);
+	struct wss_aging *aging = wss_aging_new(tree, UUID_A, NULL);
 
-	(void)unused;
 	make_guest();
 	add(aging, 50 * WSS_NS_PER_S, WSS_NS_PER_S, true);
 	assert_int_equal(wss_aging_save(aging, NULL), 0);
 	wss_aging_unref(aging);
 	/* The service was restarted while the guest was elsewhere, and its file stayed. */
-	aging = wss_aging_new(tree, UUID_A);
+	aging = wss_aging_new(tree, UUID_A, NULL);
 	guest.process.pid = 8;
 	wss_pageset_remove(touched, 0, wss_pageset_size(touched));
 	wss_pageset_add(touched, 200, 20);
@@ -423,15 +414,13 @@ static unsigned warnings;
 
 static void count_warnings(enum wss_log_level level, const char *text)
 {
-	(void)text;
 	warnings += level <= WSS_LOG_WARNING;
 }
 
-static void test_a_damaged_file_is_not_used(void **unused)
+TEST(test_a_damaged_file_is_not_used)
 {
-	struct wss_aging *aging = wss_aging_new(tree, UUID_A);
+	struct wss_aging *aging = wss_aging_new(tree, UUID_A, NULL);
 
-	(void)unused;
 	make_guest();
 	put_text(tree, UUID_A, "VWSSAGE\nnonsense");
 	wss_log_set_sink(count_warnings);
@@ -447,14 +436,12 @@ static void test_a_damaged_file_is_not_used(void **unused)
 }
 
 /* Between two windows there is no time to look what the host holds. */
-static void test_looks_while_a_window_is_open(void **unused)
+TEST(test_looks_while_a_window_is_open)
 {
-	struct wss_aging *aging = wss_aging_new(NULL, UUID_A);
-	struct wss_aging_window window = { .view = { .touched = { .known = false } },
-					   .sample = &sample };
+	struct wss_aging *aging = wss_aging_new(NULL, UUID_A, NULL);
+	struct wss_aging_window window = {.view = {.touched = {.known = false}}, .sample = &sample};
 	struct wss_cold_report report;
 
-	(void)unused;
 	make_guest();
 	add(aging, 10 * WSS_NS_PER_S, WSS_NS_PER_S, true);
 	sample.memory.balloon_bytes.value -= 100 * 4096;
@@ -471,12 +458,11 @@ static void test_looks_while_a_window_is_open(void **unused)
 }
 
 /* Where it is not known which pages the balloon has taken, so many of any may be. */
-static void test_a_balloon_widens_the_bounds(void **unused)
+TEST(test_a_balloon_widens_the_bounds)
 {
-	struct wss_aging *aging = wss_aging_new(NULL, UUID_A);
+	struct wss_aging *aging = wss_aging_new(NULL, UUID_A, NULL);
 	struct wss_cold_report report;
 
-	(void)unused;
 	make_guest();
 	sample.memory.balloon_bytes.value -= 100 * 4096;
 	add(aging, WSS_NS_PER_S, WSS_NS_PER_S, true);
@@ -493,7 +479,6 @@ static unsigned looks;
 /* Each look at what the host holds fails here, and says so. */
 static void count_looks(enum wss_log_level level, const char *text)
 {
-	(void)level;
 	looks += strstr(text, "its ages") == NULL;
 }
 
@@ -507,17 +492,15 @@ static uint64_t later_ns;
 
 static uint64_t later(void *unused)
 {
-	(void)unused;
 	return later_ns += 1000;
 }
 
 /* Memory that is discarded bit by bit is gone as well, and some that goes is made up for by other. */
-static void test_looks_after_small_discards(void **unused)
+TEST(test_looks_after_small_discards)
 {
-	static const struct wss_clock_source source = { .now_ns = later };
-	struct wss_aging *aging = wss_aging_new(NULL, UUID_A);
+	static const struct wss_clock_source source = {.now_ns = later};
+	struct wss_aging *aging = wss_aging_new(NULL, UUID_A, NULL);
 
-	(void)unused;
 	later_ns = 5000 * WSS_NS_PER_S;
 	wss_clock_inject(&source);
 	make_guest();
@@ -553,24 +536,5 @@ static void test_looks_after_small_discards(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_what_is_written_is_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_whose_they_are, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_long_file_has_units, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_files_of_others_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_prune, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_survive_a_restart_of_the_service, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_do_not_survive_a_restart_of_the_guest, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_do_not_survive_a_migration, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_damaged_file_is_not_used, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_looks_while_a_window_is_open, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_balloon_widens_the_bounds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_looks_after_small_discards, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, teardown);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include <dirent.h>
 #include <sqlite3.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "history/db.h"
 #include "serve/archive.h"
 
 #define MIB (1ULL << 20)
@@ -16,13 +19,11 @@ static uint64_t now_ns = 1000 * WSS_NS_PER_S;
 
 static uint64_t clock_now_ns(void *unused)
 {
-	(void)unused;
 	return now_ns;
 }
 
 static void clock_sleep_until_ns(void *unused, uint64_t when_ns)
 {
-	(void)unused;
 	now_ns = when_ns;
 }
 
@@ -34,7 +35,6 @@ static int set_up(void **unused)
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	tree = make_tree();
 	make_path(path, "%s/history.db", tree);
 	wss_clock_inject(&clock);
@@ -45,7 +45,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	assert_true(wss_archive_close(archive));
 	wss_clock_inject(NULL);
 	remove_tree(tree);
@@ -119,9 +118,8 @@ static sqlite3 *lock(void)
 	return db;
 }
 
-static void test_together(void **unused)
+TEST(test_together)
 {
-	(void)unused;
 	add(2);
 	tend_after(WSS_ARCHIVE_DELAY_NS / 2);
 	add(1);
@@ -135,28 +133,25 @@ static void test_together(void **unused)
 	assert_counts(3, 0);
 }
 
-static void test_many(void **unused)
+TEST(test_many)
 {
-	(void)unused;
 	add(WSS_ARCHIVE_SAMPLES_MAX);
 	tend_after(0);
 	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 0);
 }
 
-static void test_finish(void **unused)
+TEST(test_finish)
 {
-	(void)unused;
 	add(5);
 	wss_archive_finish(archive, NULL);
 	assert_counts(5, 0);
 	assert_int_equal(samples_on_disk(), 5);
 }
 
-static void test_locked(void **unused)
+TEST(test_locked)
 {
 	sqlite3 *other;
 
-	(void)unused;
 	other = lock();
 	add(10);
 	tend_after(WSS_ARCHIVE_DELAY_NS);
@@ -170,9 +165,8 @@ static void test_locked(void **unused)
 	assert_int_equal(samples_on_disk(), WSS_ARCHIVE_SAMPLES_MAX);
 }
 
-static void test_removed(void **unused)
+TEST(test_removed)
 {
-	(void)unused;
 	add(1);
 	assert_int_equal(unlink(path), 0);
 	tend_after(WSS_ARCHIVE_DELAY_NS);
@@ -201,27 +195,23 @@ static unsigned count_lines(const char *text)
 
 static ssize_t write_to_full_disk(int fd, const void *data, size_t size, off_t offset)
 {
-	(void)fd;
-	(void)data;
-	(void)size;
-	(void)offset;
 	errno = ENOSPC;
 	return -1;
 }
 
 static void fill_disk(bool full)
 {
-	static const char *const calls[] = { "pwrite", "pwrite64", "write" };
+	static const char *const calls[] = {"pwrite", "pwrite64", "write"};
 	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		vfs->xSetSystemCall(vfs, calls[i], full ? (sqlite3_syscall_ptr)write_to_full_disk : NULL);
+		vfs->xSetSystemCall(vfs, calls[i],
+				    full ? (sqlite3_syscall_ptr)write_to_full_disk : NULL);
 }
 
 /* Samples wait for room on a full disk as they do for a lock, and the log says how many are lost. */
-static void test_full_disk(void **unused)
+TEST(test_full_disk)
 {
-	(void)unused;
 	told[0] = '\0';
 	wss_log_set_sink(keep_text);
 	fill_disk(true);
@@ -246,9 +236,8 @@ static void test_full_disk(void **unused)
 }
 
 /* A service that ends with samples that it cannot store says how many. */
-static void test_end_with_full_disk(void **unused)
+TEST(test_end_with_full_disk)
 {
-	(void)unused;
 	told[0] = '\0';
 	wss_log_set_sink(keep_text);
 	fill_disk(true);
@@ -260,8 +249,8 @@ static void test_end_with_full_disk(void **unused)
 	assert_non_null(strstr(told, "3 samples lost"));
 }
 
-/* What the history has of one guest is damaged: the others' samples are stored. */
-static void test_damaged_summary(void **unused)
+/* What the history has of one guest is damaged: its samples are stored, and so are the others'. */
+TEST(test_damaged_summary)
 {
 	static const char *const damages[] = {
 		"UPDATE summary SET sizes = x'ff'",
@@ -271,7 +260,6 @@ static void test_damaged_summary(void **unused)
 	};
 	sqlite3 *db;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		struct wss_archive_counts before;
 
@@ -284,18 +272,118 @@ static void test_damaged_summary(void **unused)
 		add(2);
 		add_of("web2", UUID_B, 4);
 		tend_after(WSS_ARCHIVE_DELAY_NS);
-		assert_counts(before.stored + 7, before.lost + 2);
+		assert_counts(before.stored + 9, before.lost);
 		assert_int_equal(wss_archive_count(archive).waiting, 0);
-		assert_int_equal(sqlite3_exec(db, "DELETE FROM summary", NULL, NULL, NULL), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, "DELETE FROM summary", NULL, NULL, NULL),
+				 SQLITE_OK);
 		sqlite3_close(db);
 	}
 }
 
-static void test_limits(void **unused)
+/* Does something to the file of the history, by its name alone. */
+static void spoil_by_emptying(void)
 {
-	struct wss_history_limits limits = { .samples_s = 60, .hours_s = 60, .days_s = 60 };
+	assert_int_equal(truncate(path, 0), 0);
+}
 
-	(void)unused;
+static void spoil_by_shortening(void)
+{
+	assert_int_equal(truncate(path, 100), 0);
+}
+
+static void write_text(const char *name)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	for (int i = 0; i < 5000; i++)
+		fprintf(f, "no history\n");
+	assert_int_equal(fclose(f), 0);
+}
+
+/* By the end, of which the writer has the pages in memory. */
+static void spoil_by_halving(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, st.st_size / 2), 0);
+}
+
+static void spoil_by_overwriting(void)
+{
+	write_text(path);
+}
+
+static void spoil_by_replacing(void)
+{
+	char other[PATH_MAX];
+
+	make_path(other, "%s/other", tree);
+	write_text(other);
+	assert_int_equal(rename(other, path), 0);
+}
+
+static unsigned count_kept(void)
+{
+	wss_auto_dir DIR *dir = opendir(tree);
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += strstr(entry->d_name, ".db.damaged-") && !strstr(entry->d_name, "-wal") &&
+		     !strstr(entry->d_name, "-shm");
+	return n;
+}
+
+/* The service goes on in a new history, and keeps what is left of the damaged one beside it. */
+TEST(test_damaged_file)
+{
+	static const struct {
+		void (*spoil)(void);
+		bool in_log; /* what was stored is in the log alone */
+		unsigned kept;
+	} cases[] = {
+		{spoil_by_emptying, false, 0},	  {spoil_by_emptying, true, 0},
+		{spoil_by_shortening, false, 1},  {spoil_by_halving, false, 1},
+		{spoil_by_overwriting, false, 1}, {spoil_by_overwriting, true, 1},
+		{spoil_by_replacing, false, 1},
+	};
+	uint64_t stored = 0;
+	unsigned kept = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		add(3);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+		stored += 3;
+		if (!cases[i].in_log)
+			assert_int_equal(sqlite3_wal_checkpoint_v2(wss_archive_history(archive)->db,
+								   NULL, SQLITE_CHECKPOINT_TRUNCATE,
+								   NULL, NULL),
+					 SQLITE_OK);
+		told[0] = '\0';
+		wss_log_set_sink(keep_text);
+		cases[i].spoil();
+		for (int k = 0; k < 3; k++) {
+			add(2);
+			tend_after(WSS_ARCHIVE_DELAY_NS);
+		}
+		wss_log_set_sink(NULL);
+		stored += 6;
+		kept += cases[i].kept;
+		print_message("%zu: %s", i, told);
+		assert_counts(stored, 0);
+		assert_int_equal(samples_on_disk(), 6);
+		assert_int_equal(count_lines(told), 1);
+		assert_int_equal(count_kept(), kept);
+		assert_int_equal(strstr(told, ".db.damaged-") != NULL, cases[i].kept);
+	}
+}
+
+TEST(test_limits)
+{
+	struct wss_history_limits limits = {.samples_s = 60, .hours_s = 60, .days_s = 60};
+
 	add(1);
 	tend_after(2 * 3600 * WSS_NS_PER_S);
 	assert_int_equal(samples_on_disk(), 1);
@@ -304,12 +392,11 @@ static void test_limits(void **unused)
 	assert_int_equal(samples_on_disk(), 0);
 }
 
-static void test_none(void **unused)
+TEST(test_none)
 {
-	struct wss_history_limits limits = { .samples_s = 1 };
-	struct wss_sample sample = { .uuid = UUID_A };
+	struct wss_history_limits limits = {.samples_s = 1};
+	struct wss_sample sample = {.uuid = UUID_A};
 
-	(void)unused;
 	wss_archive_set_limits(NULL, &limits);
 	wss_archive_add(NULL, &sample);
 	wss_archive_tend(NULL, NULL);
@@ -321,18 +408,5 @@ static void test_none(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_together, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_finish, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_locked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_end_with_full_disk, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_damaged_summary, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <string.h>
 
-#include "out/axis.h"
+#include "show/axis.h"
 
-static const struct wss_axis_box box = { 100, 900, 50, 450 };
+static const struct wss_axis_box box = {100, 900, 50, 450};
 
 static bool has(const struct wss_ticks *ticks, const char *text)
 {
@@ -19,47 +15,45 @@ static bool has(const struct wss_ticks *ticks, const char *text)
 	return false;
 }
 
-static void test_sizes(void **unused)
+TEST(test_sizes)
 {
 	static const struct {
 		uint64_t bytes;
 		const char *text;
 	} cases[] = {
-		{ 0, "0 B" },
-		{ 4096, "4 KiB" },
-		{ 640 << 10, "640 KiB" },
-		{ 5ULL << 28, "1.25 GiB" },
-		{ 9ULL << 27, "1152 MiB" },
-		{ 1025ULL << 30, "1025 GiB" },
-		{ 1ULL << 62, "4 EiB" },
+		{0, "0 B"},
+		{4096, "4 KiB"},
+		{640 << 10, "640 KiB"},
+		{5ULL << 28, "1.25 GiB"},
+		{9ULL << 27, "1152 MiB"},
+		{1025ULL << 30, "1025 GiB"},
+		{1ULL << 62, "4 EiB"},
 	};
 	char text[24];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		wss_axis_size_label(cases[i].bytes, text, sizeof(text));
 		assert_string_equal(text, cases[i].text);
 	}
 }
 
-static void test_times(void **unused)
+TEST(test_times)
 {
 	static const struct {
 		double ns, step_ns, end_ns;
 		const char *text;
 	} cases[] = {
-		{ 0, 5e9, 22e9, "0 s" },
-		{ 22.5e9, 5e9, 22.5e9, "22.5 s" },
-		{ 0.25e9, 0.05e9, 1e9, "0.25 s" },
-		{ 100e6, 50e6, 400e6, "100 ms" },
-		{ 5400e9, 1800e9, 7200e9, "90 min" },
-		{ 5400e9, 3600e9, 36000e9, "1.5 h" },
+		{0, 5e9, 22e9, "0 s"},
+		{22.5e9, 5e9, 22.5e9, "22.5 s"},
+		{0.25e9, 0.05e9, 1e9, "0.25 s"},
+		{100e6, 50e6, 400e6, "100 ms"},
+		{5400e9, 1800e9, 7200e9, "90 min"},
+		{5400e9, 3600e9, 36000e9, "1.5 h"},
 		/* A short part of a long recording. */
-		{ 86401.5e9, 1e9, 86410e9, "86401.5 s" },
+		{86401.5e9, 1e9, 86410e9, "86401.5 s"},
 	};
 	char text[16];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		wss_axis_time_label(cases[i].ns, cases[i].step_ns, cases[i].end_ns, text,
 				    sizeof(text));
@@ -67,11 +61,10 @@ static void test_times(void **unused)
 	}
 }
 
-static void test_trim(void **unused)
+TEST(test_trim)
 {
 	char zeros[] = "1.50 GiB", whole[] = "40.00 s", none[] = "100 s";
 
-	(void)unused;
 	wss_axis_trim(zeros);
 	wss_axis_trim(whole);
 	wss_axis_trim(none);
@@ -81,11 +74,10 @@ static void test_trim(void **unused)
 }
 
 /* Both ends have a label; other labels that would be too close to these are left out. */
-static void test_ends(void **unused)
+TEST(test_ends)
 {
-	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
+	struct wss_ticks across = {.vertical = false}, down = {.vertical = true};
 
-	(void)unused;
 	wss_ticks_time(&across, &box, 3.2e9, 60.4e9);
 	assert_true(has(&across, "3.2 s") && has(&across, "60.4 s") && has(&across, "50 s"));
 	assert_false(has(&across, "60 s"));
@@ -96,12 +88,5 @@ static void test_ends(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_trim),
-		cmocka_unit_test(test_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 
 #include "base/child.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/stop.h"
 #include "base/units.h"
 
-static void test_error(void **unused)
+TEST(test_error)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	char big[2 * sizeof(err.text)];
 
-	(void)unused;
 	assert_int_equal(err.code, WSS_OK);
 	assert_string_equal(err.text, "");
 	assert_int_equal(wss_error_set(&err, WSS_ERR_BUSY, "a %d", 5), -1);
@@ -47,34 +50,37 @@ static void test_error(void **unused)
 	wss_error_clear(NULL);
 }
 
-static void test_sanitize(void **unused)
+TEST(test_sanitize)
 {
 	static const struct {
 		const char *in, *out;
 	} table[] = {
-		{ "", "" },
-		{ "plain text 123 ~", "plain text 123 ~" },
-		{ "two\nlines\tand\rmore", "two?lines?and?more" },
-		{ "\x1b[31mred\x07\x7f", "?[31mred??" },
-		{ "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" },
-		{ "\xc3", "?" },
-		{ "\xe2\x82", "??" },
-		{ "\x80\xbf\xff\xfe", "????" },
-		{ "\xc0\xaf", "??" },
-		{ "\xc2\x9bX", "??X" },
-		{ "\xc3(", "?(" },
+		{"", ""},
+		{"plain text 123 ~", "plain text 123 ~"},
+		{"two\nlines\tand\rmore", "two?lines?and?more"},
+		{"\x1b[31mred\x07\x7f", "?[31mred??"},
+		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		 "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"\xc3", "?"},
+		{"\xe2\x82", "??"},
+		{"\x80\xbf\xff\xfe", "????"},
+		{"\xc0\xaf", "??"},
+		{"\xc2\x9bX", "??X"},
+		{"\xc3(", "?("},
 		/* U+061C, U+200E to U+2010, U+2027 to U+202F, U+2066 to U+2069. */
-		{ "a\xd8\x9c" "b\xd8\x9b", "a??b\xd8\x9b" },
-		{ "\xe2\x80\x8a\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90", "\xe2\x80\x8a??????\xe2\x80\x90" },
-		{ "\xe2\x80\xaa|\xe2\x80\xab|\xe2\x80\xac|\xe2\x80\xad|\xe2\x80\xae",
-		  "???|???|???|???|???" },
-		{ "\xe2\x80\xa7|\xe2\x80\xaf", "\xe2\x80\xa7|\xe2\x80\xaf" },
-		{ "\xe2\x81\xa6|\xe2\x81\xa7|\xe2\x81\xa8|\xe2\x81\xa9", "???|???|???|???" },
+		{"a\xd8\x9c"
+		 "b\xd8\x9b",
+		 "a??b\xd8\x9b"},
+		{"\xe2\x80\x8a\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90",
+		 "\xe2\x80\x8a??????\xe2\x80\x90"},
+		{"\xe2\x80\xaa|\xe2\x80\xab|\xe2\x80\xac|\xe2\x80\xad|\xe2\x80\xae",
+		 "???|???|???|???|???"},
+		{"\xe2\x80\xa7|\xe2\x80\xaf", "\xe2\x80\xa7|\xe2\x80\xaf"},
+		{"\xe2\x81\xa6|\xe2\x81\xa7|\xe2\x81\xa8|\xe2\x81\xa9", "???|???|???|???"},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	char text[64];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		strcpy(text, table[i].in);
 		wss_text_sanitize(text);
@@ -96,30 +102,32 @@ static void encode(unsigned code, char *text)
 	text[len] = '\0';
 }
 
-/*
- * The first and the last character of each hidden class, and their neighbours that are shown.
- */
-static void test_hidden(void **unused)
+/* The first and the last character of each hidden class, and their neighbours that are shown. */
+TEST(test_hidden)
 {
 	static const unsigned hidden[] = {
-		1, 9, 0xa, 0xd, 0x1b, 0x1f, 0x7f, 0x80, 0x9f, /* Cc */
-		0xad, 0x600, 0x605, 0x61c, 0x6dd, 0x70f, 0x8e2, 0x180e, 0x200b, 0x200c, 0x200d, /* Cf */
-		0x2060, 0x2064, 0x206a, 0x206f, 0xfeff, 0xfff9, 0xfffb, 0x110bd, 0x1d173, 0xe0001,
-		0xe0020, 0xe007f,
-		0x200e, 0x200f, 0x202a, 0x202e, 0x2066, 0x2069, /* Bidi_Control */
-		0x2028, 0x2029, /* Zl, Zp */
-		0x34f, 0x115f, 0x1160, 0x17b4, 0x180b, 0x3164, 0xffa0, /* Default_Ignorable_Code_Point */
-		0xfe00, 0xfe0f, 0xe0100, 0xe01ef, /* variation selectors */
-		0xfdd0, 0xfdef, 0xfffe, 0xffff, 0x1fffe, 0x1ffff, 0x10fffe, 0x10ffff, /* noncharacters */
+		1,	  9,	    0xa,     0xd,     0x1b,    0x1f,
+		0x7f,	  0x80,	    0x9f, /* Cc */
+		0xad,	  0x600,    0x605,   0x61c,   0x6dd,   0x70f,
+		0x8e2,	  0x180e,   0x200b,  0x200c,  0x200d, /* Cf */
+		0x2060,	  0x2064,   0x206a,  0x206f,  0xfeff,  0xfff9,
+		0xfffb,	  0x110bd,  0x1d173, 0xe0001, 0xe0020, 0xe007f,
+		0x200e,	  0x200f,   0x202a,  0x202e,  0x2066,  0x2069, /* Bidi_Control */
+		0x2028,	  0x2029,				       /* Zl, Zp */
+		0x34f,	  0x115f,   0x1160,  0x17b4,  0x180b,  0x3164,
+		0xffa0,				      /* Default_Ignorable_Code_Point */
+		0xfe00,	  0xfe0f,   0xe0100, 0xe01ef, /* variation selectors */
+		0xfdd0,	  0xfdef,   0xfffe,  0xffff,  0x1fffe, 0x1ffff,
+		0x10fffe, 0x10ffff, /* noncharacters */
 	};
 	static const unsigned shown[] = {
-		0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x606, 0x2027, 0x202f, 0x2010, 0x3042,
-		0xfdcf, 0xfdf0, 0xfffc, 0xfffd, 0x1f600, 0x1fffd, 0x20000, 0xdfffd, 0xe1000, 0x10fffd,
+		0x20,	 0x7e,	  0xa0,	   0xac,    0xae,    0x34e,    0x350,  0x606,
+		0x2027,	 0x202f,  0x2010,  0x3042,  0xfdcf,  0xfdf0,   0xfffc, 0xfffd,
+		0x1f600, 0x1fffd, 0x20000, 0xdfffd, 0xe1000, 0x10fffd,
 	};
 	char text[8], sanitized[8];
 	unsigned code;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
 		encode(hidden[i], text);
 		encode(hidden[i], sanitized);
@@ -140,45 +148,74 @@ static void test_hidden(void **unused)
 	assert_int_equal(wss_text_space("x"), 0);
 }
 
-static void test_numbers_from_outside(void **unused)
+TEST(test_numbers_from_outside)
 {
 	static const struct {
 		double number;
 		uint64_t integer;
 	} table[] = {
-		{ 0, 0 }, { 0.99, 0 }, { 1, 1 }, { 1.5, 1 }, { -1, 0 }, { -1e300, 0 },
-		{ 9007199254740993.0, 9007199254740992 }, { 18446744073709549568.0, 18446744073709549568U },
-		{ 18446744073709551616.0, UINT64_MAX }, { 1e300, UINT64_MAX },
-		{ INFINITY, UINT64_MAX }, { -INFINITY, 0 }, { NAN, 0 },
+		{0, 0},
+		{0.99, 0},
+		{1, 1},
+		{1.5, 1},
+		{-1, 0},
+		{-1e300, 0},
+		{9007199254740993.0, 9007199254740992},
+		{18446744073709549568.0, 18446744073709549568U},
+		{18446744073709551616.0, UINT64_MAX},
+		{1e300, UINT64_MAX},
+		{INFINITY, UINT64_MAX},
+		{-INFINITY, 0},
+		{NAN, 0},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		assert_true(wss_u64_from_double(table[i].number) == table[i].integer);
 	assert_true(wss_u64_add(UINT64_MAX, 1) == UINT64_MAX && wss_u64_add(2, 3) == 5);
 	assert_true(wss_u64_mul(1ULL << 40, 1ULL << 24) == UINT64_MAX && wss_u64_mul(6, 7) == 42);
 }
 
-static void test_duration(void **unused)
+TEST(test_duration)
 {
 	static const struct {
 		const char *text;
 		uint64_t ns;
 	} good[] = {
-		{ "10ms", 10 * WSS_NS_PER_MS },	 { "4s", 4 * WSS_NS_PER_S },
-		{ "1.5s", 1500 * WSS_NS_PER_MS }, { "4", 4 * WSS_NS_PER_S },
-		{ "0.5", 500 * WSS_NS_PER_MS },	 { "5m", 300 * WSS_NS_PER_S },
-		{ "2min", 120 * WSS_NS_PER_S },	 { "1h", 3600 * WSS_NS_PER_S },
-		{ "250us", 250000 },		 { "1MS", WSS_NS_PER_MS },
+		{"10ms", 10 * WSS_NS_PER_MS},
+		{"4s", 4 * WSS_NS_PER_S},
+		{"1.5s", 1500 * WSS_NS_PER_MS},
+		{"4", 4 * WSS_NS_PER_S},
+		{"0.5", 500 * WSS_NS_PER_MS},
+		{"5m", 300 * WSS_NS_PER_S},
+		{"2min", 120 * WSS_NS_PER_S},
+		{"1h", 3600 * WSS_NS_PER_S},
+		{"250us", 250000},
+		{"1MS", WSS_NS_PER_MS},
 	};
-	static const char *const bad[] = { "",	   "s",	   "-4s",  "+4s",  "0",	   "0s",   "0.0",
-					   "4 s",  " 4s",  "4x",   "1e3",  "0x10", "inf",  "nan",
-					   "1.2.3", ".5s", "4s4",  "10y",  "25h",
-					   "99999999999999999999999999h", "0.0000000001s" };
+	static const char *const bad[] = {"",
+					  "s",
+					  "-4s",
+					  "+4s",
+					  "0",
+					  "0s",
+					  "0.0",
+					  "4 s",
+					  " 4s",
+					  "4x",
+					  "1e3",
+					  "0x10",
+					  "inf",
+					  "nan",
+					  "1.2.3",
+					  ".5s",
+					  "4s4",
+					  "10y",
+					  "25h",
+					  "99999999999999999999999999h",
+					  "0.0000000001s"};
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t ns;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (wss_duration_parse(good[i].text, 24 * 3600 * WSS_NS_PER_S, "--window", &ns,
 				       &err) < 0)
@@ -187,7 +224,8 @@ static void test_duration(void **unused)
 	}
 	ns = 77;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (wss_duration_parse(bad[i], 24 * 3600 * WSS_NS_PER_S, "--window", &ns, &err) == 0)
+		if (wss_duration_parse(bad[i], 24 * 3600 * WSS_NS_PER_S, "--window", &ns, &err) ==
+		    0)
 			fail_msg("accepted '%s'", bad[i]);
 		assert_error(&err, WSS_ERR_USAGE, "--window");
 		assert_int_equal(ns, 77);
@@ -205,68 +243,73 @@ static void test_duration(void **unused)
 }
 
 /* An error names the limit as a person would type it. */
-static void test_duration_limits(void **unused)
+TEST(test_duration_limits)
 {
 	static const struct {
 		uint64_t max_ns;
 		const char *text, *message;
 	} table[] = {
-		{ 366 * 86400 * WSS_NS_PER_S, "400d", "--span: '400d' is too long: at most 366d" },
-		{ 24 * 3600 * WSS_NS_PER_S, "25h", "--span: '25h' is too long: at most 1d" },
-		{ 36 * 3600 * WSS_NS_PER_S, "1y", "--span: '1y' is not a duration (examples: 10ms, 4s, 5m)" },
-		{ 90 * WSS_NS_PER_S, "2m", "--span: '2m' is too long: at most 90s" },
-		{ 1500 * WSS_NS_PER_MS, "2s", "--span: '2s' is too long: at most 1500ms" },
-		{ 250000, "1s", "--span: '1s' is too long: at most 250us" },
-		{ 250000, "0", "--span: '0' is too short: it must be more than 0" },
+		{366 * 86400 * WSS_NS_PER_S, "400d", "--span: '400d' is too long: at most 366d"},
+		{24 * 3600 * WSS_NS_PER_S, "25h", "--span: '25h' is too long: at most 1d"},
+		{36 * 3600 * WSS_NS_PER_S, "1y",
+		 "--span: '1y' is not a duration (examples: 10ms, 4s, 5m)"},
+		{90 * WSS_NS_PER_S, "2m", "--span: '2m' is too long: at most 90s"},
+		{1500 * WSS_NS_PER_MS, "2s", "--span: '2s' is too long: at most 1500ms"},
+		{250000, "1s", "--span: '1s' is too long: at most 250us"},
+		{250000, "0", "--span: '0' is too short: it must be more than 0"},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 		uint64_t ns;
 
-		assert_int_equal(wss_duration_parse(table[i].text, table[i].max_ns, "--span", &ns, &err),
-				 -1);
+		assert_int_equal(
+			wss_duration_parse(table[i].text, table[i].max_ns, "--span", &ns, &err),
+			-1);
 		assert_string_equal(err.text, table[i].message);
 	}
 }
 
 /* As doubles 2^63 - 1 and 2^64 - 1 are 2^63 and 2^64: those are beyond the limit, not at it.
  */
-static void test_largest_duration(void **unused)
+TEST(test_largest_duration)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t ns = 1;
 
-	(void)unused;
-	assert_int_equal(wss_moment_parse("9223372036.854775808", "--viewport", &ns, &err),
-			 -1);
+	assert_int_equal(wss_moment_parse("9223372036.854775808", "--viewport", &ns, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_USAGE);
 	wss_error_clear(&err);
 	assert_int_equal(
-		wss_duration_parse("18446744073.709551616", UINT64_MAX, "--window", &ns, &err),
-		-1);
+		wss_duration_parse("18446744073.709551616", UINT64_MAX, "--window", &ns, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_USAGE);
 	assert_int_equal(ns, 1);
 }
 
-static void test_size(void **unused)
+TEST(test_size)
 {
 	static const struct {
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{ "4M", 4 * WSS_MIB },	      { "512MiB", 512 * WSS_MIB }, { "512M", 512 * WSS_MIB },
-		{ "512MB", 512000000 },	      { "2GiB", 2 * WSS_GIB },	   { "4096KiB", 4 * WSS_MIB },
-		{ "100B", 100 },	      { "1.5GiB", 1536 * WSS_MIB }, { "0", 0 },
-		{ "1TiB", 1024 * WSS_GIB },   { "8kib", 8192 },
+		{"4M", 4 * WSS_MIB},
+		{"512MiB", 512 * WSS_MIB},
+		{"512M", 512 * WSS_MIB},
+		{"512MB", 512000000},
+		{"2GiB", 2 * WSS_GIB},
+		{"4096KiB", 4 * WSS_MIB},
+		{"100B", 100},
+		{"1.5GiB", 1536 * WSS_MIB},
+		{"0", 0},
+		{"1TiB", 1024 * WSS_GIB},
+		{"8kib", 8192},
 	};
-	static const char *const bad[] = { "", "MiB", "-1", "+1", "1 MiB", "1MiBs", "1e3", "0x10",
-					   "1PiBB", "9999999999TiB", "1..5M", "256", "1.5", "00" };
+	static const char *const bad[] = {"",	   "MiB", "-1",	  "+1",	   "1 MiB",
+					  "1MiBs", "1e3", "0x10", "1PiBB", "9999999999TiB",
+					  "1..5M", "256", "1.5",  "00"};
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t bytes = 77;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (wss_size_parse(good[i].text, "--size", &bytes, &err) < 0)
 			fail_msg("%s: %s", good[i].text, err.text);
@@ -283,15 +326,23 @@ static void test_size(void **unused)
 	assert_error(&err, WSS_ERR_USAGE, "--size: '256' has no unit");
 }
 
-static void test_number(void **unused)
+TEST(test_number)
 {
-	static const char *const bad[] = { "",	 "0",  "101", "-1", "+5", " 5", "5 ", "5x",
-					   "1.5", "0x5", "18446744073709551616",
-					   "111111111111111111111" };
+	static const char *const bad[] = {"",
+					  "0",
+					  "101",
+					  "-1",
+					  "+5",
+					  " 5",
+					  "5 ",
+					  "5x",
+					  "1.5",
+					  "0x5",
+					  "18446744073709551616",
+					  "111111111111111111111"};
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t number = 77;
 
-	(void)unused;
 	assert_int_equal(wss_number_parse("1", 1, 100, "--count", &number, &err), 0);
 	assert_int_equal(number, 1);
 	assert_int_equal(wss_number_parse("100", 1, 100, "--count", &number, &err), 0);
@@ -308,41 +359,44 @@ static void test_number(void **unused)
 	}
 }
 
-static void test_formats(void **unused)
+TEST(test_formats)
 {
 	static const struct {
 		uint64_t value;
 		const char *text;
 	} sizes[] = {
-		{ 0, "0 B" },
-		{ 999, "999 B" },
-		{ 4096, "4 KiB" },
-		{ 68943872, "65.8 MiB" },
-		{ 12 * WSS_GIB, "12 GiB" },
-		{ 512 * WSS_MIB, "512 MiB" },
-		{ 1536 * WSS_KIB, "1.50 MiB" },
-		{ 1023 * WSS_MIB, "1.00 GiB" },
-		{ UINT64_MAX, "16 EiB" },
+		{0, "0 B"},
+		{999, "999 B"},
+		{4096, "4 KiB"},
+		{68943872, "65.8 MiB"},
+		{12 * WSS_GIB, "12 GiB"},
+		{512 * WSS_MIB, "512 MiB"},
+		{1536 * WSS_KIB, "1.50 MiB"},
+		{1023 * WSS_MIB, "1.00 GiB"},
+		{UINT64_MAX, "16 EiB"},
 	};
 	static const struct {
 		uint64_t value;
 		const char *text;
 	} durations[] = {
-		{ 350000, "350 us" },	       { 12 * WSS_NS_PER_MS, "12 ms" },
-		{ 4020 * WSS_NS_PER_MS, "4.02 s" }, { 300 * WSS_NS_PER_S, "5.0 min" },
-		{ 999400, "999 us" },	       { 999500, "1 ms" },
+		{350000, "350 us"},
+		{12 * WSS_NS_PER_MS, "12 ms"},
+		{4020 * WSS_NS_PER_MS, "4.02 s"},
+		{300 * WSS_NS_PER_S, "5.0 min"},
+		{999400, "999 us"},
+		{999500, "1 ms"},
+		{999 * 3600 * WSS_NS_PER_S, "999 h"},
+		{90 * 24 * 3600 * WSS_NS_PER_S, "90 d"},
 	};
 	static const struct {
 		uint64_t value;
 		const char *text;
 	} ages[] = {
-		{ 0, "0 s" },	       { 119, "119 s" },	{ 120, "2 min" },
-		{ 7199, "119 min" },   { 7200, "2 h" },		{ 48 * 3600 - 1, "47 h" },
-		{ 48 * 3600, "2 d" },
+		{0, "0 s"},    {119, "119 s"},		{120, "2 min"},	    {7199, "119 min"},
+		{7200, "2 h"}, {48 * 3600 - 1, "47 h"}, {48 * 3600, "2 d"},
 	};
 	char text[16];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		wss_size_format(sizes[i].value, text, sizeof(text));
 		assert_string_equal(text, sizes[i].text);
@@ -368,14 +422,21 @@ static void fake_sleep(void *opaque, uint64_t when_ns)
 	*(uint64_t *)opaque = when_ns;
 }
 
-static void test_clock(void **unused)
+/* A millisecond passes with each look. */
+static uint64_t passing_now(void *opaque)
+{
+	uint64_t *now_ns = opaque;
+
+	*now_ns += WSS_NS_PER_MS;
+	return *now_ns;
+}
+
+TEST(test_clock)
 {
 	uint64_t now = 1000 * WSS_NS_PER_S, before;
-	struct wss_clock_source source = { .now_ns = fake_now,
-					   .sleep_until_ns = fake_sleep,
-					   .opaque = &now };
+	struct wss_clock_source source = {
+		.now_ns = fake_now, .sleep_until_ns = fake_sleep, .opaque = &now};
 
-	(void)unused;
 	wss_clock_inject(&source);
 	assert_int_equal(wss_clock_now_ns(), now);
 	assert_int_equal(wss_clock_now_seconds(), 1000);
@@ -391,6 +452,11 @@ static void test_clock(void **unused)
 	assert_int_equal(wss_clock_poll_ms(now + WSS_NS_PER_MS), 1);
 	assert_int_equal(wss_clock_poll_ms(now + WSS_NS_PER_MS + 1), 2);
 	assert_int_equal(wss_clock_poll_ms(UINT64_MAX / 2), INT_MAX);
+	/* Without a way to sleep of its own, it is slept until the time has come by it. */
+	source.now_ns = passing_now;
+	source.sleep_until_ns = NULL;
+	assert_int_equal(wss_clock_sleep_until_ns(now + 5 * WSS_NS_PER_MS), 0);
+	assert_int_equal(now, 1005 * WSS_NS_PER_S + 5 * WSS_NS_PER_MS);
 	wss_clock_inject(NULL);
 
 	before = wss_clock_now_ns();
@@ -399,17 +465,24 @@ static void test_clock(void **unused)
 	assert_int_equal(wss_clock_sleep_until_ns(before), 0);
 }
 
-static void test_clock_text(void **unused)
+TEST(test_clock_text)
 {
-	static const char *const bad[] = { "9999-12-31T23:59:60Z", "", "now", "2026-11-20", "2026-11-20T18:00:00",
-					   "2026-11-20T18:00:00+01:00", "2026-13-20T18:00:00Z",
-					   "2026-11-20T18:00:00Zx",
-					   "2026-02-29T18:00:00Z", "2026-02-30T00:00:00Z", "2026-04-31T23:59:59Z",
-					   "2100-02-29T00:00:00Z", "2026-01-00T00:00:00Z" };
+	static const char *const bad[] = {"9999-12-31T23:59:60Z",
+					  "",
+					  "now",
+					  "2026-11-20",
+					  "2026-11-20T18:00:00",
+					  "2026-11-20T18:00:00+01:00",
+					  "2026-13-20T18:00:00Z",
+					  "2026-11-20T18:00:00Zx",
+					  "2026-02-29T18:00:00Z",
+					  "2026-02-30T00:00:00Z",
+					  "2026-04-31T23:59:59Z",
+					  "2100-02-29T00:00:00Z",
+					  "2026-01-00T00:00:00Z"};
 	char text[WSS_CLOCK_TEXT_MAX];
 	time_t when = 0;
 
-	(void)unused;
 	/* The local time zone does not matter. */
 	setenv("TZ", "America/St_Johns", 1);
 	tzset();
@@ -426,28 +499,24 @@ static void test_clock_text(void **unused)
 	assert_int_equal(when, 1835395200);
 }
 
-static void test_root(void **unused)
+TEST(test_root)
 {
 	static const struct {
 		const char *text;
 		int r;
 		uint64_t value;
 	} numbers[] = {
-		{ "0\n", 0, 0 },
-		{ "18446744073709551615\n", 0, UINT64_MAX },
-		{ "42 \t\n", 0, 42 },
-		{ "18446744073709551616\n", -EINVAL, 0 },
-		{ "-1\n", -EINVAL, 0 },
-		{ "", -EINVAL, 0 },
-		{ " 1", -EINVAL, 0 },
-		{ "1 2", -EINVAL, 0 },
-		{ "0x10", -EINVAL, 0 },
+		{"0\n", 0, 0},	      {"18446744073709551615\n", 0, UINT64_MAX},
+		{"42 \t\n", 0, 42},   {"18446744073709551616\n", -EINVAL, 0},
+		{"-1\n", -EINVAL, 0}, {"", -EINVAL, 0},
+		{" 1", -EINVAL, 0},   {"1 2", -EINVAL, 0},
+		{"0x10", -EINVAL, 0},
 	};
 	char *tree = make_tree();
 	wss_auto_free char *text = NULL;
 	wss_auto_free char *big = calloc(1, 100001);
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_root root = { .dirfd = -1 };
+	struct wss_root root = {.dirfd = -1};
 	char line[8], path[PATH_MAX];
 	uint64_t value = 0;
 	size_t len = 0;
@@ -455,7 +524,6 @@ static void test_root(void **unused)
 	FILE *file = NULL;
 	int fd;
 
-	(void)unused;
 	wss_root_close(&root);
 	assert_int_equal(wss_root_open(make_path(path, "%s/missing", tree), &root, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "missing");
@@ -534,12 +602,11 @@ static int open_pipe_end(bool hand_on)
 	return hand_on ? wss_steal_fd(&a) : a;
 }
 
-static void test_cleanup(void **unused)
+TEST(test_cleanup)
 {
 	char *p = strdup("x"), *q;
 	int fd;
 
-	(void)unused;
 	fd = open_pipe_end(true);
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 	close(fd);
@@ -565,9 +632,8 @@ static void log_keep(enum wss_log_level level, const char *text)
 }
 
 /* A sink gets the bare line, and only what the level lets through. */
-static void test_log_sink(void **unused)
+TEST(test_log_sink)
 {
-	(void)unused;
 	wss_log_set_sink(log_keep);
 	wss_warn("%s is\ngone", "web1");
 	assert_int_equal(logged.messages, 1);
@@ -584,31 +650,31 @@ static uint64_t log_now_ns;
 
 static uint64_t log_clock(void *unused)
 {
-	(void)unused;
 	return log_now_ns;
 }
 
 /* A guest that resets itself eight times a second for ten minutes. Another one is logged all the same. */
-static void test_log_of_a_noisy_guest(void **unused)
+TEST(test_log_of_a_noisy_guest)
 {
-	static const struct wss_clock_source source = { .now_ns = log_clock };
+	static const struct wss_clock_source source = {.now_ns = log_clock};
 	unsigned minute, most = 0;
 
-	(void)unused;
 	log_now_ns = 1000 * WSS_NS_PER_S;
 	wss_clock_inject(&source);
 	wss_log_set_sink(log_keep);
 	for (minute = 0; minute < 10; minute++) {
 		logged.messages = 0;
 		for (unsigned i = 0; i < 480; i++, log_now_ns += WSS_NS_PER_S / 8)
-			wss_log_guest(i % 2 ? WSS_LOG_INFO : WSS_LOG_WARNING, "web1", UUID_A, "has rebooted");
+			wss_log_guest(i % 2 ? WSS_LOG_INFO : WSS_LOG_WARNING, "web1", UUID_A,
+				      "has rebooted");
 		most = logged.messages > most ? logged.messages : most;
 	}
 	assert_int_equal(most, 6);
 	logged.messages = 0;
 	/* Those of its last minute are counted, too, though it is quiet now. */
 	wss_log_guests_left_out();
-	assert_string_equal(logged.text, "web1: left out 475 more messages about it within a minute");
+	assert_string_equal(logged.text,
+			    "web1: left out 475 more messages about it within a minute");
 	wss_log_guest(WSS_LOG_INFO, "web2", UUID_B, "has rebooted");
 	assert_string_equal(logged.text, "web2: has rebooted");
 	assert_int_equal(logged.messages, 2);
@@ -617,6 +683,78 @@ static void test_log_of_a_noisy_guest(void **unused)
 	assert_int_equal(logged.messages, 2);
 	wss_log_set_sink(NULL);
 	wss_clock_inject(NULL);
+}
+
+/* What is at a descriptor takes nothing any more. */
+static void fill(int fd)
+{
+	static const char much[4096];
+	struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while (poll(&pfd, 1, 0) > 0 && write(fd, much, sizeof(much)) > 0)
+		;
+	fcntl(fd, F_SETFL, 0);
+}
+
+static int terminal_open(int *ret_reader)
+{
+	char name[64];
+
+	*ret_reader = posix_openpt(O_RDWR | O_NOCTTY);
+	assert_int_equal(grantpt(*ret_reader) | unlockpt(*ret_reader), 0);
+	assert_int_equal(ptsname_r(*ret_reader, name, sizeof(name)), 0);
+	return open(name, O_RDWR | O_NOCTTY);
+}
+
+/* Standard error until log_back(), which returns what took the messages. */
+static void log_to(int fd, int *ret_before)
+{
+	*ret_before = dup(STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+	wss_log_open();
+}
+
+static void log_back(int before)
+{
+	dup2(before, STDERR_FILENO);
+	close(before);
+	wss_log_open();
+}
+
+/* A reader that falls behind again and again, and a terminal that has stopped: a balloon could wait for them. */
+TEST(test_log_waits_for_nobody)
+{
+	uint64_t began_ns;
+	int fds[2], before, terminal;
+	char text[65536];
+
+	patient_begin(NULL);
+	began_ns = wss_clock_now_ns();
+	assert_int_equal(pipe(fds), 0);
+	log_to(fds[1], &before);
+	for (unsigned i = 0; i < 5; i++) {
+		fill(STDERR_FILENO);
+		wss_warn("nobody reads this");
+		assert_true(read(fds[0], text, sizeof(text)) > 0);
+		wss_warn("this is read");
+		assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
+	}
+	log_back(before);
+	assert_true(wss_clock_now_ns() - began_ns < 3 * WSS_NS_PER_S);
+	patient_end(NULL);
+	assert_non_null(strstr(text, "1 message was lost, as nobody read them\n"));
+	assert_non_null(strstr(text, "this is read\n"));
+	close(fds[0]);
+	terminal = terminal_open(&fds[0]);
+	log_to(terminal, &before);
+	alarm(30);
+	for (unsigned i = 0; i < 2000; i++)
+		wss_warn("a terminal that takes a part of a message");
+	alarm(0);
+	log_back(before);
+	close(fds[0]);
 }
 
 /* A child has no descriptor but the one for its result and standard error, whatever its parent has open. */
@@ -629,40 +767,41 @@ static void count_descriptors(void *result)
 		*n += fcntl(fd, F_GETFD) >= 0;
 }
 
-static void test_child_descriptors(void **unused)
+TEST(test_child_descriptors)
 {
 	int low = open("/dev/null", O_RDONLY), high = fcntl(low, F_DUPFD, 700);
 	unsigned n = 0;
 
-	(void)unused;
 	assert_true(low >= 0 && high >= 700);
-	assert_int_equal(wss_child_run(count_descriptors, &n, sizeof(n), 60 * WSS_NS_PER_S, NULL), 0);
+	assert_int_equal(wss_child_run(count_descriptors, &n, sizeof(n), 60 * WSS_NS_PER_S, NULL),
+			 0);
 	assert_int_equal(n, 2);
 	close(low);
 	close(high);
 }
 
+static void rest_and_count(void *opaque)
+{
+	uint64_t began_ns = wss_clock_now_ns();
+
+	wss_stop_install();
+	raise(SIGTERM);
+	wss_clock_rest_until_ns(began_ns + 50 * WSS_NS_PER_MS);
+	*(uint64_t *)opaque = wss_clock_now_ns() - began_ns;
+}
+
+/* What a program does after a request to stop may have to wait, too. In a child, because the request stays. */
+TEST(test_rest_after_a_stop)
+{
+	uint64_t rested_ns = 0;
+
+	assert_int_equal(wss_child_run(rest_and_count, &rested_ns, sizeof(rested_ns),
+				       60 * WSS_NS_PER_S, NULL),
+			 0);
+	assert_true(rested_ns >= 50 * WSS_NS_PER_MS);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_error),
-		cmocka_unit_test(test_sanitize),
-		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_numbers_from_outside),
-		cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_duration_limits),
-		cmocka_unit_test(test_largest_duration),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_number),
-		cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_clock_text),
-		cmocka_unit_test(test_root),
-		cmocka_unit_test(test_cleanup),
-		cmocka_unit_test(test_log_sink),
-		cmocka_unit_test(test_log_of_a_noisy_guest),
-		cmocka_unit_test(test_child_descriptors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

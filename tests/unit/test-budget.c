@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
-#include "wss/budget.h"
+#include "measure/budget.h"
 
 #define MS 1000000ULL
 #define S (1000 * MS)
@@ -13,8 +9,8 @@
 
 static const struct wss_budget budget = WSS_BUDGET_INIT;
 
-static const struct wss_window_cost cheap = { .stall_ns = 4 * MS, .faults = 1000, .faults_ns = 2 * MS,
-						.vcpu_ns = 18 * MS };
+static const struct wss_window_cost cheap = {
+	.stall_ns = 4 * MS, .faults = 1000, .faults_ns = 2 * MS, .vcpu_ns = 18 * MS};
 
 static struct wss_plan plan_of(const struct wss_pace *pace, const struct wss_window_cost *cost)
 {
@@ -29,11 +25,10 @@ static void account(struct wss_pace *pace, double factor)
 	wss_pace_account(pace, &budget, plan_of(pace, &cheap).kind, &cheap, &measured);
 }
 
-static void test_cost(void **unused)
+TEST(test_cost)
 {
 	struct wss_window_cost cost = wss_window_cost_of(10 * MS, 1000, 2000.0, 4);
 
-	(void)unused;
 	assert_int_equal(cost.stall_ns, 10 * MS);
 	assert_int_equal(cost.faults, 1000);
 	assert_int_equal(cost.faults_ns, 2 * MS);
@@ -42,11 +37,10 @@ static void test_cost(void **unused)
 	assert_int_equal(cost.vcpu_ns, UINT64_MAX);
 }
 
-static void test_begins_with_a_canary(void **unused)
+TEST(test_begins_with_a_canary)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 
-	(void)unused;
 	assert_int_equal(plan_of(&pace, &cheap).verdict, WSS_VERDICT_ALLOWED);
 	assert_int_equal(plan_of(&pace, &cheap).kind, WSS_WINDOW_CANARY);
 	assert_int_equal(plan_of(&pace, &cheap).period_ns, PERIOD);
@@ -61,22 +55,20 @@ static void test_begins_with_a_canary(void **unused)
 	assert_int_equal(plan_of(&pace, &cheap).kind, WSS_WINDOW_CANARY);
 }
 
-static void test_cheaper_windows_prove_nothing_of_dearer(void **unused)
+TEST(test_cheaper_windows_prove_nothing_of_dearer)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 
-	(void)unused;
 	account(&pace, 1.0);
 	for (int i = 0; i < 5; i++)
 		wss_pace_account(&pace, &budget, WSS_WINDOW_CANARY, &cheap, &cheap);
 	assert_int_equal(pace.kind, WSS_WINDOW_COARSE);
 }
 
-static void test_backs_off_within_two_windows(void **unused)
+TEST(test_backs_off_within_two_windows)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 
-	(void)unused;
 	account(&pace, 1.0);
 	account(&pace, 10.0);
 	assert_int_equal(plan_of(&pace, &cheap).kind, WSS_WINDOW_COARSE);
@@ -92,26 +84,24 @@ static void test_backs_off_within_two_windows(void **unused)
 }
 
 /* A fraction of a millisecond is no matter, however many times as much it is. */
-static void test_noise_is_not_dearer(void **unused)
+TEST(test_noise_is_not_dearer)
 {
-	const struct wss_window_cost tiny = { .stall_ns = 1000, .faults = 1, .faults_ns = 2000 };
-	const struct wss_window_cost noisy = { .stall_ns = MS, .faults = 500, .faults_ns = MS };
-	struct wss_pace pace = { 0 };
+	const struct wss_window_cost tiny = {.stall_ns = 1000, .faults = 1, .faults_ns = 2000};
+	const struct wss_window_cost noisy = {.stall_ns = MS, .faults = 500, .faults_ns = MS};
+	struct wss_pace pace = {0};
 
-	(void)unused;
 	wss_pace_account(&pace, &budget, WSS_WINDOW_CANARY, &tiny, &noisy);
 	assert_int_equal(pace.dearer, 0);
 	assert_int_equal(pace.kind, WSS_WINDOW_COARSE);
 }
 
 /* A budget of longer stalls takes larger differences of stalls for noise, but not of faults. */
-static void test_what_is_small_depends_on_the_budget(void **unused)
+TEST(test_what_is_small_depends_on_the_budget)
 {
 	struct wss_budget generous = budget;
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 	struct wss_window_cost measured = cheap;
 
-	(void)unused;
 	measured.stall_ns = 10 * cheap.stall_ns;
 	generous.stall_ns = 30 * S;
 	assert_false(wss_pace_account(&pace, &generous, WSS_WINDOW_CANARY, &cheap, &measured));
@@ -121,25 +111,23 @@ static void test_what_is_small_depends_on_the_budget(void **unused)
 	assert_true(wss_pace_account(&pace, &generous, WSS_WINDOW_CANARY, &cheap, &measured));
 }
 
-static void test_a_stall_counts_as_well(void **unused)
+TEST(test_a_stall_counts_as_well)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 	struct wss_window_cost stalled = cheap;
 
-	(void)unused;
 	stalled.stall_ns = 3 * cheap.stall_ns;
 	for (int i = 0; i < 2; i++)
 		wss_pace_account(&pace, &budget, WSS_WINDOW_CANARY, &cheap, &stalled);
 	assert_int_equal(pace.doublings, 1);
 }
 
-static void test_gives_up_and_tries_again_the_next_day(void **unused)
+TEST(test_gives_up_and_tries_again_the_next_day)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 	struct wss_plan plan;
 	unsigned windows = 0;
 
-	(void)unused;
 	for (; !pace.given_up; windows++)
 		account(&pace, 10.0);
 	assert_int_equal(windows, 2 * (WSS_PACE_DOUBLINGS_MAX + 1));
@@ -151,11 +139,10 @@ static void test_gives_up_and_tries_again_the_next_day(void **unused)
 	assert_int_equal(plan_of(&pace, &cheap).period_ns, PERIOD << WSS_PACE_DOUBLINGS_MAX);
 }
 
-static void test_good_windows_win_the_period_back(void **unused)
+TEST(test_good_windows_win_the_period_back)
 {
-	struct wss_pace pace = { .doublings = 2 };
+	struct wss_pace pace = {.doublings = 2};
 
-	(void)unused;
 	for (int i = 0; i < WSS_PACE_GOOD - 1; i++)
 		account(&pace, 1.0);
 	assert_int_equal(pace.doublings, 2);
@@ -166,12 +153,11 @@ static void test_good_windows_win_the_period_back(void **unused)
 	assert_int_equal(pace.doublings, 0);
 }
 
-static void test_what_the_budget_does_not_cover(void **unused)
+TEST(test_what_the_budget_does_not_cover)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 	struct wss_window_cost cost = cheap;
 
-	(void)unused;
 	/* 0.5 % of four vCPUs are 20 ms in a second. */
 	cost.vcpu_ns = 20 * MS * 300;
 	assert_int_equal(plan_of(&pace, &cost).verdict, WSS_VERDICT_ALLOWED);
@@ -187,12 +173,11 @@ static void test_what_the_budget_does_not_cover(void **unused)
 	assert_int_equal(plan_of(&pace, &cost).verdict, WSS_VERDICT_STALL);
 }
 
-static void test_no_budget_allows_nothing(void **unused)
+TEST(test_no_budget_allows_nothing)
 {
-	struct wss_pace pace = { 0 };
+	struct wss_pace pace = {0};
 	struct wss_budget none = budget;
 
-	(void)unused;
 	none.guest_share = 0;
 	assert_int_equal(wss_pace_plan(&pace, &none, &cheap, 4, WSS_WINDOW_COARSE, PERIOD).verdict,
 			 WSS_VERDICT_VCPU);
@@ -200,19 +185,5 @@ static void test_no_budget_allows_nothing(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_begins_with_a_canary),
-		cmocka_unit_test(test_cheaper_windows_prove_nothing_of_dearer),
-		cmocka_unit_test(test_backs_off_within_two_windows),
-		cmocka_unit_test(test_noise_is_not_dearer),
-		cmocka_unit_test(test_what_is_small_depends_on_the_budget),
-		cmocka_unit_test(test_a_stall_counts_as_well),
-		cmocka_unit_test(test_gives_up_and_tries_again_the_next_day),
-		cmocka_unit_test(test_good_windows_win_the_period_back),
-		cmocka_unit_test(test_what_the_budget_does_not_cover),
-		cmocka_unit_test(test_no_budget_allows_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -27,22 +27,19 @@ static const char full[] = HEAD "\r\n" PAGE(
 	"    \"memory\": {\"balloon_bytes\": 268435456}}},"
 	"{ \"state\": \"refused\", \"why\": \"too large\", \"domain\": \"db\" }");
 
-static void test_full(void **unused)
+TEST(test_full)
 {
-	wss_auto_guests struct wss_guests guests = { .n = 0 };
+	wss_auto_guests struct wss_guests guests = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	const struct wss_guest_view *guest;
 
-	(void)unused;
 	assert_int_equal(wss_guests_read(full, strlen(full), &guests, &err), 0);
 	assert_int_equal(guests.n, 2);
 	assert_string_equal(guests.held, "");
 	guest = &guests.list[0];
 	assert_string_equal(guest->name, "w\u00e9b\U0001f600");
 	assert_int_equal(guest->age_ns.value, 31250 * WSS_NS_PER_MS);
-	assert_int_equal(guest->spent.windows.value, 12);
-	assert_int_equal(guest->spent.vcpu_ns.value, 150 * WSS_NS_PER_MS);
-	assert_int_equal(guest->spent.vcpu_share_ppb.value, 4000000);
+	assert_int_equal(guest->cold.low_bytes.value, 3);
 	assert_int_equal(guest->cold.high_bytes.value, 7);
 	assert_int_equal(guest->advice.recommended_bytes.value, 5);
 	assert_int_equal(guest->advice.reclaimable_bytes.value, 6);
@@ -56,15 +53,14 @@ static void test_full(void **unused)
 }
 
 /* The page is from 2001: its samples are older than they were when it was made. */
-static void test_old_page(void **unused)
+TEST(test_old_page)
 {
-	static const char reply[] = HEAD "\r\n" PAGE(
-		"2001-01-01T00:00:00Z",
-		"{\"domain\":\"a\",\"state\":\"waiting\",\"sample_age_seconds\":5},"
-		"{\"domain\":\"b\",\"state\":\"waiting\"}");
-	wss_auto_guests struct wss_guests guests = { .n = 0 };
+	static const char reply[] = HEAD
+		"\r\n" PAGE("2001-01-01T00:00:00Z",
+			    "{\"domain\":\"a\",\"state\":\"waiting\",\"sample_age_seconds\":5},"
+			    "{\"domain\":\"b\",\"state\":\"waiting\"}");
+	wss_auto_guests struct wss_guests guests = {.n = 0};
 
-	(void)unused;
 	assert_int_equal(wss_guests_read(reply, strlen(reply), &guests, NULL), 0);
 	assert_true(guests.list[0].age_ns.value > 20ULL * 365 * 86400 * WSS_NS_PER_S);
 	assert_false(guests.list[1].age_ns.known);
@@ -72,7 +68,7 @@ static void test_old_page(void **unused)
 
 static void refuse(const char *reply, size_t len, const char *why)
 {
-	struct wss_guests guests = { .n = 0 };
+	struct wss_guests guests = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (wss_guests_read(reply, len, &guests, &err) == 0)
@@ -101,25 +97,24 @@ static void refuse_guest(const char *guest, const char *why)
 	free(page);
 }
 
-static void test_heads(void **unused)
+TEST(test_heads)
 {
 	static const char *const cases[][2] = {
-		{ "", "no reply" },
-		{ "SSH-2.0-OpenSSH\r\n", "not HTTP" },
-		{ "HTTP/1.1 200 OK", "not HTTP" },
-		{ "HTTP/1.1 2000 OK\r\n\r\n{}", "not HTTP" },
-		{ "HTTP/1.1 503 Service Unavailable\r\n\r\nold", "status 503" },
-		{ "HTTP/1.1 200 OK\r\nServer: x", "head of the reply" },
-		{ "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{}", "2 bytes instead of 5" },
-		{ "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "Content-Length" },
-		{ "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
-		  "Content-Length" },
-		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}", "encoded" },
-		{ "HTTP/1.1 200 OK\r\n\r\n", "ends too early" },
+		{"", "no reply"},
+		{"SSH-2.0-OpenSSH\r\n", "not HTTP"},
+		{"HTTP/1.1 200 OK", "not HTTP"},
+		{"HTTP/1.1 2000 OK\r\n\r\n{}", "not HTTP"},
+		{"HTTP/1.1 503 Service Unavailable\r\n\r\nold", "status 503"},
+		{"HTTP/1.1 200 OK\r\nServer: x", "head of the reply"},
+		{"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{}", "2 bytes instead of 5"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "Content-Length"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+		 "Content-Length"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}", "encoded"},
+		{"HTTP/1.1 200 OK\r\n\r\n", "ends too early"},
 	};
 	char long_line[4096];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		refuse(cases[i][0], strlen(cases[i][0]), cases[i][1]);
 	refuse("HTTP/1.1 200 OK\r\nA: \0\r\n\r\n{}", 28, "head of the reply");
@@ -129,9 +124,8 @@ static void test_heads(void **unused)
 	refuse(long_line, sizeof(long_line), "head of the reply");
 }
 
-static void test_pages(void **unused)
+TEST(test_pages)
 {
-	(void)unused;
 	refuse_page("{}", "schema");
 	refuse_page("[]", "an array instead of an object");
 	refuse_page("{\"schema\":\"virt-wss/guests/2\"}", "virt-wss/guests/2");
@@ -155,11 +149,10 @@ static void test_pages(void **unused)
 	refuse_page("{\"held\":\"ab", "ends too early");
 }
 
-static void test_guests(void **unused)
+TEST(test_guests)
 {
 	char name[600];
 
-	(void)unused;
 	refuse_guest("1", "an integer instead of an object");
 	refuse_guest("null", "null instead of an object");
 	refuse_guest("{}", "without \"domain\"");
@@ -180,13 +173,12 @@ static void test_guests(void **unused)
 }
 
 /* json-c drops a member silently when it is out of memory, so that one that is there twice looks like that. */
-static void test_member_twice(void **unused)
+TEST(test_member_twice)
 {
 	static const char reply[] = HEAD "\r\n{\"held\":\"a\",\"held\":\"b\"}";
-	struct wss_guests guests = { .n = 0 };
+	struct wss_guests guests = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_guests_read(reply, strlen(reply), &guests, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
 	assert_non_null(strstr(err.text, "names one twice"));
@@ -200,7 +192,7 @@ static char *page_of(size_t n, const char *element)
 
 	assert_non_null(reply);
 	at += sprintf(at, HEAD "\r\n{\"schema\":\"virt-wss/guests/1\",\"time\":\"" FUTURE
-			      "\",\"guests\":[");
+			       "\",\"guests\":[");
 	for (size_t i = 0; i < n; i++) {
 		memcpy(at, element, len);
 		at[len] = ',';
@@ -210,13 +202,12 @@ static char *page_of(size_t n, const char *element)
 	return reply;
 }
 
-static void test_many(void **unused)
+TEST(test_many)
 {
 	static const char guest[] = "{\"domain\":\"a\",\"state\":\"waiting\"}";
-	struct wss_guests guests = { .n = 0 };
+	struct wss_guests guests = {.n = 0};
 	char *reply = page_of(WSS_GUESTS_MAX, guest);
 
-	(void)unused;
 	assert_int_equal(wss_guests_read(reply, strlen(reply), &guests, NULL), 0);
 	assert_int_equal(guests.n, WSS_GUESTS_MAX);
 	wss_guests_release(&guests);
@@ -265,7 +256,7 @@ static void *fake_serve(void *opaque)
 
 static void fake_start(struct fake_service *fake)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	snprintf(fake->path, sizeof(fake->path), "/tmp/wss-test-client-%d", (int)getpid());
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", fake->path);
@@ -289,7 +280,7 @@ static void fake_end(struct fake_service *fake)
 /* Asks with a deadline of ms: the code of the error, 0 for a reply with n guests. */
 static enum wss_error_code asks(const char *path, unsigned ms, size_t n, const char *why)
 {
-	wss_auto_guests struct wss_guests guests = { .n = 0 };
+	wss_auto_guests struct wss_guests guests = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t from = wss_clock_now_ns();
 	int r = wss_service_guests(path, from + ms * WSS_NS_PER_MS, NULL, &guests, &err);
@@ -298,19 +289,17 @@ static enum wss_error_code asks(const char *path, unsigned ms, size_t n, const c
 	assert_int_equal(r, err.code ? -1 : 0);
 	if (!strstr(err.text, why))
 		fail_msg("'%s' instead of '%s'", err.text, why);
-	/* Not much longer than allowed, on a machine as busy as it may be. */
-	assert_true(wss_clock_now_ns() - from < ms * WSS_NS_PER_MS + 20 * WSS_NS_PER_S);
+	assert_true(wss_clock_now_ns() - from < ms * WSS_NS_PER_MS + 2 * WSS_NS_PER_S);
 	return err.code;
 }
 
-static void test_socket(void **unused)
+TEST(test_socket)
 {
-	struct fake_service fake = { .text = full }, broken = { .text = "hello" };
-	struct fake_service silent = { .text = "HTTP/1.1 200 OK\r\n", .hangs = true };
-	struct fake_service drips = { .text = "HTTP/1.1 200 OK\r\n", .drips = true };
-	struct fake_service closes = { .text = NULL };
+	struct fake_service fake = {.text = full}, broken = {.text = "hello"};
+	struct fake_service silent = {.text = "HTTP/1.1 200 OK\r\n", .hangs = true};
+	struct fake_service drips = {.text = "HTTP/1.1 200 OK\r\n", .drips = true};
+	struct fake_service closes = {.text = NULL};
 
-	(void)unused;
 	fake_start(&fake);
 	assert_int_equal(asks(fake.path, 30000, 2, ""), WSS_OK);
 	fake_end(&fake);
@@ -328,13 +317,13 @@ static void test_socket(void **unused)
 	fake_end(&drips);
 }
 
-static void test_no_socket(void **unused)
+TEST(test_no_socket)
 {
-	struct fake_service fake = { .text = full };
+	struct fake_service fake = {.text = full};
 
-	(void)unused;
-	assert_int_equal(asks("/nonexistent/socket", 1000, 0, "/nonexistent/socket: cannot connect"),
-			 WSS_ERR_GONE);
+	assert_int_equal(
+		asks("/nonexistent/socket", 1000, 0, "/nonexistent/socket: cannot connect"),
+		WSS_ERR_GONE);
 	assert_int_equal(asks("/dev/null", 1000, 0, "not a UNIX socket"), WSS_ERR_CONNECT);
 	assert_int_equal(asks("", 1000, 0, "empty"), WSS_ERR_USAGE);
 	/* A file of a service that is gone. */
@@ -348,14 +337,6 @@ static void test_no_socket(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),   cmocka_unit_test(test_old_page),
-		cmocka_unit_test(test_heads),  cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_guests), cmocka_unit_test(test_member_twice),
-		cmocka_unit_test(test_many),   cmocka_unit_test(test_socket),
-		cmocka_unit_test(test_no_socket),
-	};
-
 	wss_stop_install();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(patient_begin, patient_end);
 }

@@ -6,20 +6,20 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <malloc.h>
 
 #include "../random.h"
 #include "base/units.h"
-#include "wss/coldness.h"
+#include "cold/coldness.h"
 
 #define S 1000000000ULL
 #define MIN (60 * S)
 #define UNIT WSS_COLD_UNIT_PAGES
 #define PAGE 4096ULL
 /* An eighth of a hole, odd ends: 8 units, then 4 and a half. */
-static const struct wss_run parts[] = { { 0, 8 * UNIT - 100 }, { 16 * UNIT + 30, 4 * UNIT } };
+static const struct wss_run parts[] = {{0, 8 * UNIT - 100}, {16 * UNIT + 30, 4 * UNIT}};
 #define N_PAGES (12 * UNIT - 100)
 #define GFN_END (21 * UNIT)
 
@@ -28,7 +28,7 @@ static struct wss_pageset *touched;
 
 static void begin(uint64_t limit_bytes)
 {
-	coldness = wss_coldness_new(parts, 2, limit_bytes);
+	coldness = wss_coldness_new(parts, 2, limit_bytes, NULL);
 	touched = wss_pageset_new(GFN_END);
 	assert_non_null(coldness);
 	assert_non_null(touched);
@@ -79,11 +79,10 @@ static void assert_class(const struct wss_cold_report *report, enum wss_cold_age
 	assert_float_equal(report->ages[age].observed, observed, 0.0001);
 }
 
-static void test_nothing_yet(void **unused)
+TEST(test_nothing_yet)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	assert_false(wss_coldness_report(coldness, 5 * MIN, &report));
 	/* A window that is empty, or ends before the last one, is none. */
@@ -93,11 +92,10 @@ static void test_nothing_yet(void **unused)
 }
 
 /* Two hundred pages are touched always, a hundred in the first minute only, one unit never. */
-static void test_windows_without_gaps(void **unused)
+TEST(test_windows_without_gaps)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	for (uint64_t i = 0; i < 15; i++) {
 		touch(1000, 200);
@@ -119,11 +117,10 @@ static void test_windows_without_gaps(void **unused)
 	end();
 }
 
-static void test_a_touch_is_somewhere_in_its_window(void **unused)
+TEST(test_a_touch_is_somewhere_in_its_window)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	window(100 * MIN, 110 * MIN);
 	touch(0, 10);
@@ -139,11 +136,10 @@ static void test_a_touch_is_somewhere_in_its_window(void **unused)
 	end();
 }
 
-static void test_what_was_not_observed_is_not_idle(void **unused)
+TEST(test_what_was_not_observed_is_not_idle)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	window(100 * MIN, 105 * MIN);
 	touch(0, 10);
@@ -166,11 +162,10 @@ static void test_what_was_not_observed_is_not_idle(void **unused)
 }
 
 /* A page of the last window has its mapping until the next one is armed: it may be touched until then. */
-static void test_a_seam_belongs_to_the_window_before(void **unused)
+TEST(test_a_seam_belongs_to_the_window_before)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	window(90 * MIN, 100 * MIN);
 	touch(0, 10);
@@ -184,13 +179,12 @@ static void test_a_seam_belongs_to_the_window_before(void **unused)
 
 /* The next window may be open for as long as the last one was: after that nobody looks. */
 /* A window that went on until the next was armed leaves no gap, even if that took long. */
-static void test_a_long_seam(void **unused)
+TEST(test_a_long_seam)
 {
-	struct wss_cold_window next = { .start_ns = 105 * MIN + WSS_COLD_LONG_SEAM_NS,
-					.end_ns = 115 * MIN };
+	struct wss_cold_window next = {.start_ns = 105 * MIN + WSS_COLD_LONG_SEAM_NS,
+				       .end_ns = 115 * MIN};
 	struct wss_cold_report report;
 
-	(void)unused;
 	for (int follows = 0; follows < 2; follows++) {
 		begin(WSS_MIB);
 		window(100 * MIN, 105 * MIN);
@@ -204,11 +198,10 @@ static void test_a_long_seam(void **unused)
 	assert_true(WSS_COLD_LONG_SEAM_NS > WSS_COLD_SEAM_NS);
 }
 
-static void test_an_overdue_window_is_a_gap(void **unused)
+TEST(test_an_overdue_window_is_a_gap)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	window(100 * MIN, 115 * MIN);
 	window(115 * MIN, 116 * MIN);
@@ -221,11 +214,10 @@ static void test_an_overdue_window_is_a_gap(void **unused)
 	end();
 }
 
-static void test_by_units(void **unused)
+TEST(test_by_units)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	window_by(100 * MIN, 110 * MIN, true);
 	/* One page each of a unit, of the short one at the end of a part, and of a hole. */
@@ -242,11 +234,10 @@ static void test_by_units(void **unused)
 }
 
 /* Units that are split are whole again when their pages agree. */
-static void test_memory(void **unused)
+TEST(test_memory)
 {
 	uint64_t empty;
 
-	(void)unused;
 	begin(WSS_MIB);
 	empty = wss_coldness_bytes(coldness);
 	touch(5, 1);
@@ -278,11 +269,11 @@ static uint64_t allocated_bytes(void)
 /* What the ages of a guest take; page by page: each page has another age than the next. */
 static uint64_t bytes_of_guest(uint64_t gib, bool by_pages)
 {
-	const struct wss_run ram = { 0, gib << 18 };
+	const struct wss_run ram = {0, gib << 18};
 	uint64_t before = allocated_bytes(), bytes, counted;
-	struct wss_coldness *ages = wss_coldness_new(&ram, 1, (gib << 30) / 1000);
+	struct wss_coldness *ages = wss_coldness_new(&ram, 1, (gib << 30) / 1000, NULL);
 	struct wss_pageset *set = wss_pageset_new(ram.n);
-	struct wss_cold_window seen = { .start_ns = MIN, .end_ns = 2 * MIN, .by_unit = !by_pages };
+	struct wss_cold_window seen = {.start_ns = MIN, .end_ns = 2 * MIN, .by_unit = !by_pages};
 
 	assert_non_null(ages);
 	for (uint64_t page = 0; page < ram.n; page += by_pages ? 2 : 1024)
@@ -302,9 +293,8 @@ static uint64_t bytes_of_guest(uint64_t gib, bool by_pages)
 }
 
 /* A thousandth of the guest's memory at most, and a few bytes for each 2 MiB. */
-static void test_memory_of_guests(void **unused)
+TEST(test_memory_of_guests)
 {
-	(void)unused;
 	assert_true(bytes_of_guest(1, true) < (1ULL << 30) / 1900);
 	assert_true(bytes_of_guest(1, false) < (1ULL << 30) / 20000);
 	assert_true(bytes_of_guest(8, true) < (8ULL << 30) / 1900);
@@ -312,13 +302,127 @@ static void test_memory_of_guests(void **unused)
 	assert_true(bytes_of_guest(4096, false) < 21ULL << 20);
 }
 
+/* A guest of so many TiB of which one page in each 2 MiB was touched. */
+static struct wss_coldness *huge_guest(uint64_t tib, struct wss_cold_budget *budget)
+{
+	const struct wss_run ram = {0, tib << 28};
+	struct wss_coldness *ages = wss_coldness_new(&ram, 1, (tib << 40) / 1000, budget);
+
+	return ages;
+}
+
+static void touch_all(struct wss_coldness *ages, uint64_t tib, uint64_t at_ns)
+{
+	struct wss_pageset *set = wss_pageset_new(tib << 28);
+	struct wss_cold_window seen = {.start_ns = at_ns - 1, .end_ns = at_ns};
+
+	for (uint64_t page = 0; page < tib << 28; page += UNIT)
+		assert_true(wss_pageset_add(set, page, 1) >= 0);
+	seen.touched = wss_pages_of_set(set);
+	wss_coldness_add(ages, &seen);
+	wss_pageset_free(set);
+}
+
+/* Whatever guests touch, all ages together take no more than their budget; the largest gives way. */
+TEST(test_budget_of_all_guests)
+{
+	struct wss_cold_budget *budget = wss_cold_budget_new(64 * WSS_MIB);
+	struct wss_coldness *small, *large, *more[8];
+	struct wss_cold_report report;
+	uint64_t left;
+
+	large = huge_guest(1, budget);
+	small = wss_coldness_new(parts, 2, WSS_MIB, budget);
+	assert_non_null(large);
+	assert_non_null(small);
+	assert_false(wss_cold_budget_is_short(budget));
+	touch_all(large, 1, MIN);
+	/* Not 512 MiB, and the rest of its memory is known by units. */
+	assert_true(wss_cold_budget_used(budget) <= 64 * WSS_MIB);
+	assert_int_equal(wss_cold_budget_used(budget),
+			 wss_coldness_bytes(large) + wss_coldness_bytes(small));
+	assert_true(wss_coldness_report(large, MIN, &report));
+	assert_int_equal(report.granularity_bytes, 2 * WSS_MIB);
+	assert_true(report.no_memory);
+	assert_true(wss_cold_budget_is_short(budget));
+	assert_false(wss_cold_budget_is_short(budget));
+	/* Those that touch everything on purpose, and one that has no room at all. */
+	for (size_t i = 0; i < 8; i++) {
+		more[i] = huge_guest(1, budget);
+		if (more[i])
+			touch_all(more[i], 1, MIN);
+		assert_true(wss_cold_budget_used(budget) <= 64 * WSS_MIB);
+	}
+	assert_null(more[7]);
+	assert_true(wss_coldness_split_bytes(large) > 40 * WSS_MIB);
+	wss_coldness_coarsen(large);
+	assert_int_equal(wss_coldness_split_bytes(large), 0);
+	assert_true(wss_cold_budget_used(budget) < 20 * WSS_MIB);
+	assert_true(wss_coldness_report(large, MIN, &report));
+	assert_true(report.no_memory);
+	/* It stays so while its pages do not fit. */
+	touch_all(large, 1, 2 * MIN);
+	assert_int_equal(wss_coldness_split_bytes(large), 0);
+	assert_true(wss_coldness_report(large, 2 * MIN, &report));
+	assert_true(report.no_memory);
+	assert_int_equal(report.granularity_bytes, 2 * WSS_MIB);
+	/* What is small goes on by pages. */
+	begin(0);
+	touch(5, 1);
+	wss_coldness_add(small, &(struct wss_cold_window){.start_ns = 1,
+							  .end_ns = MIN,
+							  .touched = wss_pages_of_set(touched)});
+	assert_true(wss_coldness_report(small, MIN, &report));
+	assert_int_equal(report.granularity_bytes, 4096);
+	assert_false(report.no_memory);
+	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].high_bytes, (N_PAGES - 1) * PAGE);
+	/* And what was coarse, once there is room. */
+	wss_coldness_coarsen(small);
+	wss_coldness_add(small, &(struct wss_cold_window){.start_ns = MIN + 1,
+							  .end_ns = 2 * MIN,
+							  .touched = wss_pages_of_set(touched)});
+	assert_true(wss_coldness_report(small, 2 * MIN, &report));
+	assert_false(report.no_memory);
+	end();
+	wss_cold_budget_set_limit(budget, WSS_MIB);
+	assert_true(wss_cold_budget_is_short(budget));
+	left = wss_coldness_bytes(small);
+	wss_coldness_free(large);
+	for (size_t i = 0; i < 8; i++)
+		wss_coldness_free(more[i]);
+	assert_int_equal(wss_cold_budget_used(budget), left);
+	wss_coldness_free(small);
+	assert_int_equal(wss_cold_budget_used(budget), 0);
+	wss_cold_budget_unref(budget);
+}
+
+/* Of a unit whose pages are partly not held, only the amount is known where it cannot be split. */
+TEST(test_taken_without_memory)
+{
+	struct wss_cold_report report;
+	struct wss_pages pages;
+
+	begin(0);
+	touch(0, UNIT);
+	window(100 * MIN, 103 * MIN);
+	touch(0, UNIT - 10);
+	touch(2 * UNIT, 2 * UNIT);
+	pages = wss_pages_of_set(touched);
+	wss_coldness_set_held(coldness, &pages);
+	report = report_at(103 * MIN);
+	assert_int_equal(report.held_bytes, 3 * UNIT * PAGE);
+	/* 10 of them are not held, any of those that were never touched. */
+	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].high_bytes, 2 * UNIT * PAGE);
+	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].low_bytes, (2 * UNIT - 10) * PAGE);
+	end();
+}
+
 /* Without memory for single pages the touch of one is the touch of its unit. */
-static void test_limited_memory(void **unused)
+TEST(test_limited_memory)
 {
 	struct wss_cold_report report;
 	uint64_t empty;
 
-	(void)unused;
 	begin(0);
 	empty = wss_coldness_bytes(coldness);
 	touch(5, 1);
@@ -340,11 +444,10 @@ static void set_held(uint64_t first, uint64_t n)
 	wss_pageset_free(held);
 }
 
-static void test_what_the_balloon_took_has_no_age(void **unused)
+TEST(test_what_the_balloon_took_has_no_age)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	touch(0, 10);
 	window(100 * MIN, 115 * MIN);
@@ -372,11 +475,10 @@ static void test_what_the_balloon_took_has_no_age(void **unused)
 	end();
 }
 
-static void test_what_the_balloon_took_somewhere(void **unused)
+TEST(test_what_the_balloon_took_somewhere)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	begin(WSS_MIB);
 	touch(0, 10);
 	window(100 * MIN, 115 * MIN);
@@ -389,17 +491,16 @@ static void test_what_the_balloon_took_somewhere(void **unused)
 	end();
 }
 
-static void test_impossible_parts(void **unused)
+TEST(test_impossible_parts)
 {
-	const struct wss_run overlapping[] = { { 0, 10 }, { 9, 10 } }, empty = { 5, 0 };
-	const struct wss_run huge = { 0, WSS_PAGESET_MAX_PAGES + 1 }, far = { UINT64_MAX, 2 };
+	const struct wss_run overlapping[] = {{0, 10}, {9, 10}}, empty = {5, 0};
+	const struct wss_run huge = {0, WSS_PAGESET_MAX_PAGES + 1}, far = {UINT64_MAX, 2};
 
-	(void)unused;
-	assert_null(wss_coldness_new(overlapping, 2, 0));
-	assert_null(wss_coldness_new(&empty, 1, 0));
-	assert_null(wss_coldness_new(&huge, 1, 0));
-	assert_null(wss_coldness_new(&far, 1, 0));
-	assert_null(wss_coldness_new(&empty, 0, 0));
+	assert_null(wss_coldness_new(overlapping, 2, 0, NULL));
+	assert_null(wss_coldness_new(&empty, 1, 0, NULL));
+	assert_null(wss_coldness_new(&huge, 1, 0, NULL));
+	assert_null(wss_coldness_new(&far, 1, 0, NULL));
+	assert_null(wss_coldness_new(&empty, 0, 0, NULL));
 }
 
 /* --- against a model --- */
@@ -492,7 +593,8 @@ static void model_window(uint64_t start_ns, uint64_t end_ns)
 	model.window_start_ns[model.n] = start_ns;
 	model.window_end_ns[model.n++] = end_ns;
 	for (uint64_t i = random_below(6); i--;) {
-		uint64_t first = random_below(GFN_END), n = 1 + random_below(random_below(3) ? 40 : 2000);
+		uint64_t first = random_below(GFN_END),
+			 n = 1 + random_below(random_below(3) ? 40 : 2000);
 
 		if (first + n > GFN_END)
 			n = GFN_END - first;
@@ -532,7 +634,7 @@ static void model_balloon(void)
 /* A copy by what is stored is the same. */
 static void check_copy(void)
 {
-	struct wss_coldness *copy = wss_coldness_new(parts, 2, WSS_MIB);
+	struct wss_coldness *copy = wss_coldness_new(parts, 2, WSS_MIB, NULL);
 	const struct wss_cold_timeline *a = wss_coldness_timeline(coldness), *b;
 	struct wss_cold_run run, again;
 
@@ -555,11 +657,10 @@ static void check_copy(void)
 	wss_coldness_free(copy);
 }
 
-static void test_against_a_model(void **unused)
+TEST(test_against_a_model)
 {
 	uint64_t now_ns = 3000 * MIN;
 
-	(void)unused;
 	begin(WSS_MIB);
 	model_begin();
 	for (unsigned i = 0; i < 3000; i++) {
@@ -583,12 +684,11 @@ static void test_against_a_model(void **unused)
 }
 
 /* Days of short windows: the row of slots suffices, and a page keeps its age. */
-static void test_days(void **unused)
+TEST(test_days)
 {
 	struct wss_cold_report report;
 	uint64_t now_ns = MIN;
 
-	(void)unused;
 	begin(WSS_MIB);
 	touch(0, 1);
 	window(now_ns, now_ns + S);
@@ -606,24 +706,5 @@ static void test_days(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_yet),
-		cmocka_unit_test(test_windows_without_gaps),
-		cmocka_unit_test(test_a_touch_is_somewhere_in_its_window),
-		cmocka_unit_test(test_what_was_not_observed_is_not_idle),
-		cmocka_unit_test(test_a_seam_belongs_to_the_window_before),
-		cmocka_unit_test(test_a_long_seam),
-		cmocka_unit_test(test_an_overdue_window_is_a_gap),
-		cmocka_unit_test(test_by_units),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_of_guests),
-		cmocka_unit_test(test_limited_memory),
-		cmocka_unit_test(test_what_the_balloon_took_has_no_age),
-		cmocka_unit_test(test_what_the_balloon_took_somewhere),
-		cmocka_unit_test(test_impossible_parts),
-		cmocka_unit_test(test_against_a_model),
-		cmocka_unit_test(test_days),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

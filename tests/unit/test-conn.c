@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Against libvirt's test driver, which runs inside this process.
- */
+/* Against libvirt's test driver, which runs inside this process. */
 #include "hosttest.h"
 
 #include <libvirt/libvirt.h>
@@ -11,7 +9,7 @@
 #include "base/thread.h"
 #include "host/conn-private.h"
 #include "host/inventory.h"
-#include "service/pool.h"
+#include "measure/pool.h"
 
 #define DEFAULT_UUID "6695eb01-f6a4-8304-79aa-97f2502e193f"
 
@@ -48,10 +46,12 @@ static struct {
 	int operation;	   /* of the domain's job; -1: it has none */
 	const char *disk;  /* that has a job of this type; NULL: none has */
 	int type;
-	int asked; /* about jobs of disks */
+	int asked;  /* about jobs of disks */
 	bool fails; /* such a call, because of its arguments */
-} jobs = { .operation = -1 };
+} jobs = {.operation = -1};
 
+static int domain_state; /* 0: the driver's */
+static __typeof__(&virDomainGetState) real_state;
 static __typeof__(&virDomainGetXMLDesc) real_xml;
 static __typeof__(&virDomainGetJobInfo) real_job_info;
 static __typeof__(&virDomainGetJobStats) real_job_stats;
@@ -70,12 +70,21 @@ static char *xml_with_disks(virDomainPtr dom, unsigned flags)
 	return xml;
 }
 
+static int state_of(virDomainPtr dom, int *state, int *reason, unsigned flags)
+{
+	int r = real_state(dom, state, reason, flags);
+
+	if (domain_state)
+		*state = domain_state;
+	return r;
+}
+
 static int job_info(virDomainPtr dom, virDomainJobInfoPtr info)
 {
 	if (!jobs.disks)
 		return real_job_info(dom, info);
-	*info = (virDomainJobInfo){ .type = jobs.operation < 0 ? VIR_DOMAIN_JOB_NONE
-							       : VIR_DOMAIN_JOB_UNBOUNDED };
+	*info = (virDomainJobInfo){.type = jobs.operation < 0 ? VIR_DOMAIN_JOB_NONE
+							      : VIR_DOMAIN_JOB_UNBOUNDED};
 	return 0;
 }
 
@@ -84,8 +93,6 @@ static int job_stats(virDomainPtr dom, int *type, virTypedParameterPtr *params, 
 {
 	int max = 0;
 
-	(void)dom;
-	(void)flags;
 	*type = VIR_DOMAIN_JOB_UNBOUNDED;
 	*params = NULL;
 	*n = 0;
@@ -98,7 +105,7 @@ static int block_job_info(virDomainPtr dom, const char *disk, virDomainBlockJobI
 	jobs.asked++;
 	if (jobs.fails)
 		return real_block_job(dom, NULL, info, flags);
-	*info = (virDomainBlockJobInfo){ .type = jobs.type };
+	*info = (virDomainBlockJobInfo){.type = jobs.type};
 	return jobs.disk && !strcmp(jobs.disk, disk);
 }
 
@@ -106,7 +113,6 @@ static int set_up(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	if (wss_conn_open("test:///default", &conn, &err) < 0)
 		fail_msg("%s", err.text);
 	return 0;
@@ -114,7 +120,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	wss_conn_close(conn);
 	wss_conn_close(NULL);
 	wss_conn_end_events();
@@ -124,18 +129,18 @@ static int tear_down(void **unused)
 /* Opens a guest by a typed word. */
 static int open_word(const char *word, struct wss_guest **ret_guest, struct wss_error *err)
 {
-	return wss_conn_guest(conn, &(struct wss_domain_ref){ .name = word }, NULL, ret_guest, err);
+	return wss_conn_guest(conn, &(struct wss_domain_ref){.name = word}, NULL, ret_guest, err);
 }
 
 /* Opens a guest by the UUID of a listed domain. */
 static int open_uuid(const char *uuid, struct wss_guest **ret_guest, struct wss_error *err)
 {
-	return wss_conn_guest(conn, &(struct wss_domain_ref){ "listed", uuid }, NULL, ret_guest, err);
+	return wss_conn_guest(conn, &(struct wss_domain_ref){"listed", uuid}, NULL, ret_guest, err);
 }
 
 static int read_element(const char *word, struct wss_conn_entry *ret_entry, struct wss_error *err)
 {
-	return wss_conn_metadata(conn, &(struct wss_domain_ref){ .name = word },
+	return wss_conn_metadata(conn, &(struct wss_domain_ref){.name = word},
 				 WSS_PROFILE_NAMESPACE, ret_entry, err);
 }
 
@@ -149,12 +154,11 @@ static struct wss_guest *open_guest(const char *name)
 	return guest;
 }
 
-static void test_list(void **unused)
+TEST(test_list)
 {
 	struct wss_conn_domain *domains = NULL;
 	size_t n = 0;
 
-	(void)unused;
 	for (int inactive_too = 0; inactive_too < 2; inactive_too++) {
 		assert_int_equal(wss_conn_list(conn, inactive_too, &domains, &n, NULL), 0);
 		assert_int_equal(n, 1);
@@ -165,16 +169,15 @@ static void test_list(void **unused)
 	wss_conn_free_list(NULL, 0);
 }
 
-static void test_lookup(void **unused)
+TEST(test_lookup)
 {
-	static const char *const known[] = { "test", "1", DEFAULT_UUID,
-					     "6695EB01-F6A4-8304-79AA-97F2502E193F" };
+	static const char *const known[] = {"test", "1", DEFAULT_UUID,
+					    "6695EB01-F6A4-8304-79AA-97F2502E193F"};
 	static const char *const unknown[] = {
-		"", "tes", "99", "12345678901234567890", "-1", UUID_A, "a b",
-		"zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz",
+		"",   "tes",  "99",  "12345678901234567890",
+		"-1", UUID_A, "a b", "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz",
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct wss_guest *guest = open_guest(known[i]);
 
@@ -245,7 +248,7 @@ static void assert_refused(const char *word, const char *uuid, const char *other
  * Domains named like the ID or UUID of another one can be opened, and are not mistaken for
  * that one.
  */
-static void test_pretenders(void **unused)
+TEST(test_pretenders)
 {
 	virDomainPtr by_id = start_domain("1", UUID_A);
 	virDomainPtr by_uuid = start_domain(DEFAULT_UUID, UUID_B);
@@ -254,7 +257,6 @@ static void test_pretenders(void **unused)
 	struct wss_guest *guest;
 	size_t n;
 
-	(void)unused;
 	assert_int_equal(wss_conn_list(conn, false, &domains, &n, NULL), 0);
 	assert_int_equal(n, 3);
 	for (size_t i = 0; i < n; i++)
@@ -289,13 +291,12 @@ static void test_pretenders(void **unused)
 }
 
 /* That driver runs no process on this host that could be measured. */
-static void test_attach_refused(void **unused)
+TEST(test_attach_refused)
 {
-	struct wss_host host = { .root = { .dirfd = -1 } };
+	struct wss_host host = {.root = {.dirfd = -1}};
 	struct wss_guest *guest = open_guest("test");
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_guest_check_ready(guest, &err), 0);
 	assert_int_equal(wss_guest_attach(guest, &host, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "no QEMU");
@@ -303,19 +304,37 @@ static void test_attach_refused(void **unused)
 	wss_guest_free(guest);
 }
 
-static void test_metadata(void **unused)
+/* What does not run but still has a QEMU, and with it its memory. */
+TEST(test_held_states)
+{
+	static const int states[] = {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PMSUSPENDED, VIR_DOMAIN_CRASHED};
+	struct wss_guest *guest = open_guest("test");
+	struct wss_error err = WSS_ERROR_INIT;
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		domain_state = states[i];
+		assert_int_equal(wss_guest_check_ready(guest, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "not running");
+		assert_int_equal(guest->state, WSS_GUEST_PAUSED);
+		wss_error_clear(&err);
+	}
+	domain_state = 0;
+	wss_guest_free(guest);
+}
+
+TEST(test_metadata)
 {
 	struct wss_guest *guest = open_guest("test");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_conn_entry none, entry, again;
 
-	(void)unused;
 	/* A missing element is not an error. */
 	assert_int_equal(read_element("test", &none, &err), 0);
 	assert_null(none.xml);
 	assert_string_equal(none.name, "test");
 	assert_string_equal(none.uuid, DEFAULT_UUID);
-	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", false, &err) < 0)
+	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", false, &err) <
+	    0)
 		fail_msg("%s", err.text);
 	assert_int_equal(read_element("test", &entry, &err), 0);
 	assert_non_null(entry.xml);
@@ -328,7 +347,8 @@ static void test_metadata(void **unused)
 	assert_int_equal(guest->ops->publish(guest, "<profile", false, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "metadata not written");
 	assert_int_equal(guest->ops->publish(guest, "<profile wss:a='1'/>", false, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "metadata not written: the element has namespace prefixes");
+	assert_error(&err, WSS_ERR_FAILED,
+		     "metadata not written: the element has namespace prefixes");
 	wss_error_clear(&err);
 	assert_int_equal(read_element("none", &none, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "no such domain");
@@ -337,14 +357,13 @@ static void test_metadata(void **unused)
 	wss_guest_free(guest);
 }
 
-static void test_counters(void **unused)
+TEST(test_counters)
 {
 	struct wss_guest *guest = open_guest("test");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_kvm_counts counts;
 	uint64_t bytes;
 
-	(void)unused;
 	assert_int_equal(guest->ops->disk_reads(guest, &bytes, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
 	wss_error_clear(&err);
@@ -353,7 +372,7 @@ static void test_counters(void **unused)
 	wss_guest_free(guest);
 }
 
-static void test_cannot_connect(void **unused)
+TEST(test_cannot_connect)
 {
 	static const char *const uris[] = {
 		"qemu+unix:///system?socket=/does/not/exist",
@@ -362,7 +381,6 @@ static void test_cannot_connect(void **unused)
 		"not a URI",
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(uris) / sizeof(uris[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 		struct wss_conn *none = NULL;
@@ -373,24 +391,14 @@ static void test_cannot_connect(void **unused)
 	}
 }
 
-/*
- * The thread of the event loop ends only with the process, and valgrind calls its stack lost.
- */
-static void test_not_in_valgrind(void **unused)
-{
-	(void)unused;
-	skip();
-}
-
 /* A user who may not write may read. */
-static void test_reader(void **unused)
+TEST(test_reader)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_conn *reader = NULL;
 	struct wss_conn_domain *domains = NULL;
 	size_t n = 0;
 
-	(void)unused;
 	refuse_writing = true;
 	assert_int_equal(wss_conn_open("test:///default", &reader, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_CONNECT);
@@ -401,7 +409,8 @@ static void test_reader(void **unused)
 	assert_int_equal(wss_conn_list(reader, false, &domains, &n, NULL), 0);
 	assert_int_equal(n, 1);
 	wss_conn_free_list(domains, n);
-	assert_int_equal(wss_conn_set_metadata(reader, DEFAULT_UUID, "urn:test", "t", "<t/>", &err), -1);
+	assert_int_equal(wss_conn_set_metadata(reader, DEFAULT_UUID, "urn:test", "t", "<t/>", &err),
+			 -1);
 	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
 	wss_conn_close(reader);
 	/* If neither connection succeeds, the error is that of the first. */
@@ -423,13 +432,12 @@ static void assert_gone(struct wss_guest *guest)
 }
 
 /* A transient domain disappears entirely; kept shows whether it was saved. */
-static void test_gone(void **unused)
+TEST(test_gone)
 {
 	char *dir = make_tree(), path[PATH_MAX];
 	struct wss_guest *guest;
 	virDomainPtr dom;
 
-	(void)unused;
 	dom = virDomainCreateXML(conn->vir, transient_xml, 0);
 	assert_non_null(dom);
 	guest = open_guest("transient");
@@ -469,10 +477,10 @@ static void assert_job(const char *job)
 #define CHAINED "<disk><target dev='vda'/><backingStore><source/></backingStore></disk>"
 
 /* Each job is known by its name, and libvirt is asked only about disks that may have one. */
-static void test_jobs(void **unused)
+TEST(test_jobs)
 {
-	(void)unused;
-	jobs.disks = "<disk><target dev='vda'/></disk><disk><target dev='vdb'/><backingStore/></disk>";
+	jobs.disks =
+		"<disk><target dev='vda'/></disk><disk><target dev='vdb'/><backingStore/></disk>";
 	assert_job("");
 	assert_int_equal(jobs.asked, 0);
 	jobs.operation = VIR_DOMAIN_JOB_OPERATION_BACKUP;
@@ -515,13 +523,12 @@ static uint64_t injected_ns;
 
 static uint64_t injected_now_ns(void *unused)
 {
-	(void)unused;
 	return injected_ns;
 }
 
 static void inject_clock(void)
 {
-	static const struct wss_clock_source source = { .now_ns = injected_now_ns };
+	static const struct wss_clock_source source = {.now_ns = injected_now_ns};
 
 	injected_ns = wss_clock_now_ns();
 	wss_clock_inject(&source);
@@ -538,13 +545,12 @@ static void call_at_once(struct wss_conn *of, virDomainPtr dom, int n)
 		wss_conn_call_end(&calls[i]);
 }
 
-static void test_side_connections_end_when_idle(void **unused)
+TEST(test_side_connections_end_when_idle)
 {
 	struct wss_conn *of = NULL;
 	virDomainPtr dom;
 	int before;
 
-	(void)unused;
 	assert_int_equal(wss_conn_open("test:///default", &of, NULL), 0);
 	of->sides = wss_conn_sides_new(false);
 	dom = virDomainLookupByName(of->vir, "test");
@@ -574,7 +580,7 @@ static void test_side_connections_end_when_idle(void **unused)
 /* Opens a guest by each of n leases at the same time. */
 static void lease_at_once(struct wss_pool *pool, struct wss_hypervisor *other, int n)
 {
-	const struct wss_domain_ref ref = { .name = "test" };
+	const struct wss_domain_ref ref = {.name = "test"};
 	struct wss_hypervisor *leases[BURST];
 	struct wss_guest *guests[BURST];
 
@@ -588,14 +594,13 @@ static void lease_at_once(struct wss_pool *pool, struct wss_hypervisor *other, i
 	}
 }
 
-static void test_pool_shrinks_after_a_burst(void **unused)
+TEST(test_pool_shrinks_after_a_burst)
 {
-	const struct wss_hypervisor_options options = { .uri = "test:///default" };
+	const struct wss_hypervisor_options options = {.uri = "test:///default"};
 	struct wss_hypervisor *other = NULL;
 	struct wss_pool *pool;
 	int before;
 
-	(void)unused;
 	assert_int_equal(wss_hypervisor_open(&options, &other, NULL), 0);
 	pool = wss_pool_new(&options);
 	assert_non_null(pool);
@@ -621,33 +626,70 @@ static void test_pool_shrinks_after_a_burst(void **unused)
 	assert_int_equal(n_open, before - 1);
 }
 
+static __typeof__(&virConnectGetCapabilities) real_capabilities;
+static enum { SUCCEED, FAIL, LOSE_CONNECTION } capabilities;
+static int n_capabilities;
+
+static char *counted_capabilities(virConnectPtr vir)
+{
+	n_capabilities++;
+	if (capabilities == FAIL) {
+		/* Any error of libvirt's. */
+		assert_null(virDomainLookupByName(vir, "none"));
+		return NULL;
+	}
+	return real_capabilities(capabilities == SUCCEED ? vir : NULL);
+}
+
+/* Asks about a guest's host, and expects this failure. */
+static void expect_locality(struct wss_conn *of, enum wss_error_code code, const char *part)
+{
+	struct wss_host host = {.name = "elsewhere",
+				.uuid = "a1b2c3d4-0000-4000-8000-00000000aaaa"};
+	struct wss_error err = WSS_ERROR_INIT;
+
+	assert_int_equal(wss_conn_check_locality(of, &host, NULL, &err), -1);
+	assert_error(&err, code, part);
+}
+
+/* libvirt may take seconds to fail: it is asked once for all guests, and again after a minute. */
+TEST(test_failing_capabilities_are_asked_for_once)
+{
+	struct wss_conn *of = NULL;
+
+	assert_int_equal(wss_conn_open("test:///default", &of, NULL), 0);
+	of->uri.kind = WSS_URI_SYSTEM;
+	inject_clock();
+	/* A connection that is lost says nothing about the next one. */
+	capabilities = LOSE_CONNECTION;
+	expect_locality(of, WSS_ERR_CONNECT, "cannot read libvirt's capabilities");
+	capabilities = FAIL;
+	for (int i = 0; i < 5; i++)
+		expect_locality(of, WSS_ERR_GONE,
+				"cannot read libvirt's capabilities: Domain not found");
+	assert_int_equal(n_capabilities, 2);
+	injected_ns += 59 * WSS_NS_PER_S;
+	expect_locality(of, WSS_ERR_GONE, "Domain not found");
+	assert_int_equal(n_capabilities, 2);
+	capabilities = SUCCEED;
+	injected_ns += 2 * WSS_NS_PER_S;
+	for (int i = 0; i < 5; i++)
+		expect_locality(of, WSS_ERR_UNSUPPORTED, "");
+	assert_int_equal(n_capabilities, 3);
+	wss_conn_close(of);
+	wss_clock_inject(NULL);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_lookup),
-		cmocka_unit_test(test_pretenders),
-		cmocka_unit_test(test_attach_refused),
-		cmocka_unit_test(test_metadata),
-		cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_cannot_connect),
-		cmocka_unit_test(test_reader),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_jobs),
-		cmocka_unit_test(test_side_connections_end_when_idle),
-		cmocka_unit_test(test_pool_shrinks_after_a_burst),
-	};
-
-	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
-
 	divert(virConnectOpenAuth, refusing_open, &real_open);
 	divert(virConnectOpen, counting_open, &real_open_side);
 	divert(virConnectClose, counting_close, &real_close);
+	divert(virConnectGetCapabilities, counted_capabilities, &real_capabilities);
+	divert(virDomainGetState, state_of, &real_state);
 	divert(virDomainGetXMLDesc, xml_with_disks, &real_xml);
 	divert(virDomainGetJobInfo, job_info, &real_job_info);
 	divert(virDomainGetJobStats, job_stats, &real_job_stats);
 	divert(virDomainGetBlockJobInfo, block_job_info, &real_block_job);
-	alarm(60);
-	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL)
-				      : cmocka_run_group_tests(tests, set_up, tear_down);
+	return tests_run_within(set_up, tear_down);
 }

@@ -3,20 +3,18 @@
 
 #include <sys/file.h>
 
-#include "track/control.h"
+#include "measure/control.h"
 
 static struct fake *fake;
 
 static int set_up(void **unused)
 {
-	(void)unused;
 	fake = fake_new("control");
 	return wss_guest_attach(fake->guest, NULL, NULL);
 }
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	fake_free(fake);
 	return 0;
 }
@@ -45,13 +43,12 @@ static pid_t start_holder(void)
 	return pid;
 }
 
-static void test_excludes(void **unused)
+TEST(test_excludes)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_process *process = &fake->guest->process, second = *process;
 	unsigned fds = count_fds();
 
-	(void)unused;
 	assert_int_equal(wss_control_take(process, &err), 0);
 	assert_true(fcntl(process->clear_refs, F_GETFD) & FD_CLOEXEC);
 	/* Not even this process can take it again, through the same handle or another. */
@@ -70,12 +67,11 @@ static void test_excludes(void **unused)
 }
 
 /* Another process has the lock until it is killed. */
-static void test_dies_with_holder(void **unused)
+TEST(test_dies_with_holder)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	pid_t holder = start_holder();
 
-	(void)unused;
 	assert_int_equal(wss_control_take(&fake->guest->process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, NULL);
 	end_child(holder);
@@ -84,13 +80,12 @@ static void test_dies_with_holder(void **unused)
 }
 
 /* A helper that was forked while the guest was locked has the descriptors, too, and lives on. */
-static void test_free_despite_child(void **unused)
+TEST(test_free_despite_child)
 {
 	struct wss_process *process = &fake->guest->process;
 	struct wss_error err = WSS_ERROR_INIT;
 	pid_t child;
 
-	(void)unused;
 	assert_int_equal(wss_control_take(process, NULL), 0);
 	child = fork();
 	if (child == 0) {
@@ -117,7 +112,8 @@ static pid_t start_intruder(uid_t user)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		c = setresuid(user, user, user) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 'y' : 'n';
+		c = setresuid(user, user, user) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 'y'
+											  : 'n';
 		if (write(fds[1], &c, 1) != 1)
 			_exit(1);
 		for (;;)
@@ -132,14 +128,13 @@ static pid_t start_intruder(uid_t user)
 }
 
 /* A process of QEMU's user cannot keep root from measuring; one of root's can, and is named. */
-static void test_lock_of_others(void **unused)
+TEST(test_lock_of_others)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_process *process = &fake->guest->process;
 	char name[64];
 	pid_t pid;
 
-	(void)unused;
 	if (geteuid() != 0)
 		skip();
 	pid = start_intruder(65534);
@@ -168,13 +163,12 @@ static void test_lock_of_others(void **unused)
 }
 
 /* Each guest has its own lock. */
-static void test_other_guest(void **unused)
+TEST(test_other_guest)
 {
 	struct fake *other = fake_new("other");
 	pid_t holder = start_holder();
 	unsigned fds;
 
-	(void)unused;
 	fds = count_fds();
 	assert_int_equal(wss_guest_attach(other->guest, NULL, NULL), 0);
 	assert_int_equal(wss_control_take(&other->guest->process, NULL), 0);
@@ -185,14 +179,13 @@ static void test_other_guest(void **unused)
 	fake_free(other);
 }
 
-static void test_clear(void **unused)
+TEST(test_clear)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_span span = { 0, 0 };
+	struct wss_span span = {0, 0};
 	struct wss_process *process = &fake->guest->process;
 	uint64_t before = wss_clock_now_ns();
 
-	(void)unused;
 	assert_int_equal(wss_control_probe(process, &err), 0);
 	/* Nothing can be cleared without the lock. */
 	assert_int_equal(wss_control_clear(process, '1', &span, &err), -1);
@@ -211,13 +204,12 @@ static void test_clear(void **unused)
 	wss_control_release(process);
 }
 
-static void test_gone(void **unused)
+TEST(test_gone)
 {
 	struct fake *gone = fake_new("gone");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_span span;
 
-	(void)unused;
 	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
 	assert_int_equal(wss_control_take(&gone->guest->process, NULL), 0);
 	fake_end(gone);
@@ -254,25 +246,12 @@ static int use_without_permission(void)
 	return wss_control_probe(&process, &probed) == 0 || probed.code != WSS_ERR_UNSUPPORTED;
 }
 
-static void test_no_permission(void **unused)
+TEST(test_no_permission)
 {
-	(void)unused;
 	assert_int_equal(in_child(use_without_permission), 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_excludes),
-		cmocka_unit_test(test_dies_with_holder),
-		cmocka_unit_test(test_free_despite_child),
-		cmocka_unit_test(test_lock_of_others),
-		cmocka_unit_test(test_other_guest),
-		cmocka_unit_test(test_clear),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_no_permission),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return tests_run_within(set_up, tear_down);
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <math.h>
 
-#include "wss/curve.h"
+#include "measure/curve.h"
 
 #define MS 1000000ULL
 #define MIB (1024.0 * 1024)
 
-static void test_grid(void **unused)
+TEST(test_grid)
 {
 	struct wss_grid grid;
 
-	(void)unused;
 	wss_grid_init(&grid, MS, 40000 * MS);
 	assert_int_equal(grid.points[0].ns, MS);
 	assert_int_equal(grid.points[grid.n - 1].ns, 40000 * MS);
@@ -33,14 +28,12 @@ static void test_grid(void **unused)
 	assert_int_equal(grid.n, WSS_GRID_MAX);
 }
 
-static void test_interpolation(void **unused)
+TEST(test_interpolation)
 {
-	static const struct wss_curve_point curve[] = { { .ns = 10, .bytes = 100 },
-						       { .ns = 20, .bytes = 200 },
-						       { .ns = 40, .bytes = 200 } };
+	static const struct wss_curve_point curve[] = {
+		{.ns = 10, .bytes = 100}, {.ns = 20, .bytes = 200}, {.ns = 40, .bytes = 200}};
 	double bytes;
 
-	(void)unused;
 	assert_false(wss_curve_at(curve, 3, 5, &bytes));
 	assert_true(wss_curve_at(curve, 3, 10, &bytes) && bytes == 100);
 	assert_true(wss_curve_at(curve, 3, 15, &bytes) && bytes == 150);
@@ -65,12 +58,11 @@ static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
 	return n;
 }
 
-static void test_spread_and_knee(void **unused)
+TEST(test_spread_and_knee)
 {
-	struct wss_curve_point a[40] = { 0 }, b[40] = { 0 };
+	struct wss_curve_point a[40] = {0}, b[40] = {0};
 	struct wss_grid grid;
 
-	(void)unused;
 	ramp(a, 40, 1.0);
 	ramp(b, 40, 0.5);
 	wss_grid_init(&grid, MS, 40000 * MS);
@@ -85,18 +77,16 @@ static void test_spread_and_knee(void **unused)
 	assert_in_range(grid.points[grid.knee].ns, 700 * MS, 1500 * MS);
 }
 
-static void test_no_knee(void **unused)
+TEST(test_no_knee)
 {
-	struct wss_curve_point curve[40] = { 0 };
+	struct wss_curve_point curve[40] = {0};
 	struct wss_grid grid;
 
-	(void)unused;
 	/* Still growing at the end. */
 	for (size_t i = 0; i < 40; i++)
 		curve[i] = (struct wss_curve_point){
 			.ns = (uint64_t)(1e6 * pow(10, (double)i / 8)),
-			.bytes = (uint64_t)(4096 * pow(10, (double)i / 8))
-		};
+			.bytes = (uint64_t)(4096 * pow(10, (double)i / 8))};
 	wss_grid_init(&grid, MS, 40000 * MS);
 	wss_grid_add(&grid, curve, 40, 1);
 	wss_grid_find_knee(&grid);
@@ -110,12 +100,11 @@ static void test_no_knee(void **unused)
 	assert_int_equal(grid.knee, grid.n);
 }
 
-static void test_fault_bound(void **unused)
+TEST(test_fault_bound)
 {
-	struct wss_curve_point curve[40] = { 0 };
+	struct wss_curve_point curve[40] = {0};
 	struct wss_grid grid;
 
-	(void)unused;
 	ramp(curve, 40, 1.0);
 	wss_grid_init(&grid, MS, 40000 * MS);
 	wss_grid_add(&grid, curve, 40, 2);
@@ -132,14 +121,14 @@ static void test_fault_bound(void **unused)
 }
 
 /* A guest that grows at the same rate to the end: its growth without faults is unknowable. */
-static void test_no_fault_bound(void **unused)
+TEST(test_no_fault_bound)
 {
-	struct wss_curve_point curve[10] = { 0 };
+	struct wss_curve_point curve[10] = {0};
 	struct wss_grid grid;
 
-	(void)unused;
 	for (size_t i = 0; i < 10; i++)
-		curve[i] = (struct wss_curve_point){ .ns = (i + 1) * 10 * MS, .bytes = (i + 1) * 4096 };
+		curve[i] =
+			(struct wss_curve_point){.ns = (i + 1) * 10 * MS, .bytes = (i + 1) * 4096};
 	wss_grid_init(&grid, 10 * MS, 90 * MS);
 	wss_grid_add(&grid, curve, 10, 1);
 	for (size_t i = 0; i < grid.n; i++)
@@ -165,19 +154,18 @@ static void test_no_fault_bound(void **unused)
  * A guest that touches a random page every THINK_NS, and waits FAULT_NS for each new one.
  * Without faults it would have touched more, but not more than the bound.
  */
-static void test_fault_bound_holds(void **unused)
+TEST(test_fault_bound_holds)
 {
 	enum { PAGES = 16384, THINK_NS = 2000, FAULT_NS = 5000 };
 	static bool touched[PAGES];
-	struct wss_curve_point curve[64] = { 0 };
+	struct wss_curve_point curve[64] = {0};
 	uint64_t ns = 0, pages = 0, next_ns = MS / 2, seed = 1;
 	struct wss_grid grid;
 	size_t n = 0;
 
-	(void)unused;
 	while (n < 64 && ns < 1000 * MS) {
 		for (; n < 64 && ns >= next_ns; next_ns += next_ns / 7)
-			curve[n++] = (struct wss_curve_point){ .ns = next_ns, .bytes = pages * 4096 };
+			curve[n++] = (struct wss_curve_point){.ns = next_ns, .bytes = pages * 4096};
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		ns += THINK_NS;
 		if (touched[seed >> 50])
@@ -190,8 +178,8 @@ static void test_fault_bound_holds(void **unused)
 	wss_grid_add(&grid, curve, n, 1);
 	for (size_t i = 0; grid.points[i].ns < WSS_FAULT_BOUND_NS; i++) {
 		const struct wss_grid_point *point = &grid.points[i];
-		double free = 4096.0 * PAGES *
-			      (1 - pow(1 - 1.0 / PAGES, (double)point->ns / THINK_NS));
+		double free =
+			4096.0 * PAGES * (1 - pow(1 - 1.0 / PAGES, (double)point->ns / THINK_NS));
 
 		assert_true(point->high_bytes.known);
 		assert_true(point->mean_bytes < free);
@@ -199,13 +187,12 @@ static void test_fault_bound_holds(void **unused)
 	}
 }
 
-static void test_late_start(void **unused)
+TEST(test_late_start)
 {
-	struct wss_curve_point curve[] = { { .ns = 20 * MS, .bytes = 4096 },
-					     { .ns = 40 * MS, .bytes = 8192 } };
+	struct wss_curve_point curve[] = {{.ns = 20 * MS, .bytes = 4096},
+					  {.ns = 40 * MS, .bytes = 8192}};
 	struct wss_grid grid;
 
-	(void)unused;
 	wss_grid_init(&grid, MS, 100 * MS);
 	wss_grid_add(&grid, curve, 2, 1);
 	wss_grid_find_knee(&grid);
@@ -215,18 +202,17 @@ static void test_late_start(void **unused)
 }
 
 /* Bounds of a method are kept, from the lowest to the highest of the windows. */
-static void test_bounds(void **unused)
+TEST(test_bounds)
 {
-	const struct wss_curve_point exact[] = { { .ns = MS, .bytes = 100 },
-						 { .ns = 1000 * MS, .bytes = 400 } };
+	const struct wss_curve_point exact[] = {{.ns = MS, .bytes = 100},
+						{.ns = 1000 * MS, .bytes = 400}};
 	const struct wss_curve_point bounded[] = {
-		{ .ns = MS, .bytes = 500, .low_bytes = 50, .high_bytes = 600 },
-		{ .ns = 1000 * MS, .bytes = 700, .low_bytes = 80, .high_bytes = 900 },
+		{.ns = MS, .bytes = 500, .low_bytes = 50, .high_bytes = 600},
+		{.ns = 1000 * MS, .bytes = 700, .low_bytes = 80, .high_bytes = 900},
 	};
 	struct wss_grid grid;
 	const struct wss_grid_point *first = &grid.points[0], *last;
 
-	(void)unused;
 	wss_grid_init(&grid, MS, 1000 * MS);
 	last = &grid.points[grid.n - 1];
 	wss_grid_add(&grid, exact, 2, 0);
@@ -242,8 +228,10 @@ static void test_bounds(void **unused)
 	/* An exact window, below the bounds of the others. */
 	wss_grid_init(&grid, MS, 1000 * MS);
 	wss_grid_add(&grid, bounded, 2, 0);
-	wss_grid_add(&grid, (struct wss_curve_point[]){ { .ns = MS, .bytes = 10 },
-							{ .ns = 1000 * MS, .bytes = 20 } }, 2, 0);
+	wss_grid_add(
+		&grid,
+		(struct wss_curve_point[]){{.ns = MS, .bytes = 10}, {.ns = 1000 * MS, .bytes = 20}},
+		2, 0);
 	assert_int_equal(first->bound_low_bytes.value, 10);
 	assert_int_equal(last->bound_low_bytes.value, 20);
 	assert_int_equal(last->bound_high_bytes.value, 900);
@@ -256,13 +244,5 @@ static void test_bounds(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grid),	  cmocka_unit_test(test_interpolation),
-		cmocka_unit_test(test_spread_and_knee), cmocka_unit_test(test_no_knee),
-		cmocka_unit_test(test_fault_bound), cmocka_unit_test(test_late_start),
-		cmocka_unit_test(test_no_fault_bound), cmocka_unit_test(test_fault_bound_holds),
-		cmocka_unit_test(test_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

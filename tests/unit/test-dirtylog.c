@@ -3,18 +3,14 @@
  * The dirty log: for which guests it is allowed, and the steps until it is on, with a guest
  * that acts as QEMU.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "host/devices.h"
-#include "track/dirtylog.h"
+#include "measure/dirtylog.h"
 
 static uint64_t now_ns;
 static struct wss_dirty_log log_now;
@@ -23,15 +19,13 @@ static bool start_fails, query_fails;
 
 static uint64_t fake_now(void *unused)
 {
-	(void)unused;
 	return now_ns;
 }
 
-static const struct wss_clock_source fake_clock = { .now_ns = fake_now };
+static const struct wss_clock_source fake_clock = {.now_ns = fake_now};
 
 static int fake_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
 {
-	(void)guest;
 	if (start_fails)
 		return wss_error_set(err, WSS_ERR_FAILED, "refused by QEMU");
 	/* Two calculations at the same time corrupt QEMU's memory and must never happen. */
@@ -41,18 +35,16 @@ static int fake_start(struct wss_guest *guest, unsigned seconds, struct wss_erro
 	return 0;
 }
 
-static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
-		      struct wss_error *err)
+static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log, struct wss_error *err)
 {
-	(void)guest;
 	if (query_fails)
 		return wss_error_set(err, WSS_ERR_GONE, "no answer");
 	*ret_log = log_now;
 	return 0;
 }
 
-static const struct wss_guest_ops ops = { .dirty_log_start = fake_start,
-					  .dirty_log_query = fake_query };
+static const struct wss_guest_ops ops = {.dirty_log_start = fake_start,
+					 .dirty_log_query = fake_query};
 
 /* Does what a tracker does before the steps: starts only if no calculation is running. */
 static int start_if_free(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
@@ -65,9 +57,8 @@ static int start_if_free(struct wss_dirtylog *log, struct wss_guest *guest, uint
 
 static int setup(void **state)
 {
-	(void)state;
 	now_ns = 100 * WSS_NS_PER_S;
-	log_now = (struct wss_dirty_log){ .measuring = false };
+	log_now = (struct wss_dirty_log){.measuring = false};
 	starts = started_seconds = 0;
 	start_fails = query_fails = false;
 	wss_clock_inject(&fake_clock);
@@ -76,17 +67,15 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	wss_clock_inject(NULL);
 	return 0;
 }
 
-static void test_check(void **unused)
+TEST(test_check)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_dirtylog_check(&guest, 50 * WSS_NS_PER_S, &err), 0);
 	assert_int_equal(wss_dirtylog_check(&guest, 51 * WSS_NS_PER_S, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
@@ -99,14 +88,13 @@ static void test_check(void **unused)
 	assert_non_null(strstr(err.text, "KVM"));
 }
 
-static void test_steps(void **unused)
+TEST(test_steps)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { .pages_2m = 7 };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_kvm_counts counts = {.pages_2m = 7};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(start_if_free(&log, &guest, 4 * WSS_NS_PER_S, &err), 0);
 	assert_int_equal(starts, 1);
 	/* The shortest calculation in which the window and its preparation fit. */
@@ -114,39 +102,37 @@ static void test_steps(void **unused)
 	assert_true(log.ends_ns == now_ns + 6 * WSS_NS_PER_S);
 	/* Not measuring yet; measuring but still mapped large. */
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
-	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	log_now = (struct wss_dirty_log){.measuring = true, .bitmap = true};
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
 	counts.pages_2m = 0;
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 	assert_int_equal(starts, 1);
 }
 
-static void test_large_entries_stay(void **unused)
+TEST(test_large_entries_stay)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { .pages_2m = 7 };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_kvm_counts counts = {.pages_2m = 7};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
-	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	log_now = (struct wss_dirty_log){.measuring = true, .bitmap = true};
 	now_ns += 2 * WSS_NS_PER_S;
 	/* Write-protected instead of split: the zap drops them. */
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 }
 
-static void test_never_starts(void **unused)
+TEST(test_never_starts)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { 0 };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_kvm_counts counts = {0};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	/* A page-sampling run of another client also says "measuring". */
-	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = false };
+	log_now = (struct wss_dirty_log){.measuring = true, .bitmap = false};
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
 	now_ns += 2 * WSS_NS_PER_S;
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), -1);
@@ -159,41 +145,65 @@ static void test_never_starts(void **unused)
 	assert_int_equal(starts, 2);
 }
 
-static void test_start_refused(void **unused)
+TEST(test_start_refused)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	start_fails = true;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), -1);
 	assert_int_equal(log.state, WSS_DIRTYLOG_OFF);
 }
 
-static void test_somebody_elses(void **unused)
+TEST(test_somebody_elses)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
-	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	log_now = (struct wss_dirty_log){.measuring = true, .bitmap = true, .left_s = 11};
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_non_null(strstr(err.text, "running for the guest, for 11 s more"));
 	assert_int_equal(starts, 0);
 }
 
-static void test_own_earlier_one_is_waited_for(void **unused)
+/* As another process that has just measured the guest leaves it. */
+TEST(test_one_that_ends_soon_is_waited_for)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { 0 };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
+	for (int again = 0; again < 2; again++) {
+		for (log_now.left_s = 9; log_now.left_s; log_now.left_s--) {
+			log_now.measuring = true;
+			assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 0);
+			now_ns += WSS_NS_PER_S;
+		}
+		/* It may end late. */
+		assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 0);
+		log_now.measuring = false;
+		assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 1);
+	}
+	/* Others follow each other without a gap. */
+	log_now = (struct wss_dirty_log){.measuring = true, .left_s = 5};
+	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 0);
+	now_ns += 10 * WSS_NS_PER_S;
+	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+}
+
+TEST(test_own_earlier_one_is_waited_for)
+{
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_kvm_counts counts = {0};
+	struct wss_dirtylog log = {0};
+	struct wss_error err = WSS_ERROR_INIT;
+
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
-	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	log_now = (struct wss_dirty_log){.measuring = true, .bitmap = true};
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 	wss_dirtylog_done(&log);
 	now_ns += WSS_NS_PER_S;
@@ -205,18 +215,20 @@ static void test_own_earlier_one_is_waited_for(void **unused)
 	/* A calculation that is still running long after its time is somebody else's. */
 	wss_dirtylog_done(&log);
 	log_now.measuring = true;
+	log_now.left_s = 30;
 	now_ns += 20 * WSS_NS_PER_S;
 	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
+	/* An interrupted recording leaves one, too. */
+	assert_non_null(strstr(err.text, "or of a recording that was interrupted"));
 }
 
-static void test_end(void **unused)
+TEST(test_end)
 {
-	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_dirtylog log = { 0 };
+	struct wss_guest guest = {.ops = &ops, .kvm = true};
+	struct wss_dirtylog log = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	/* Before its time it counts as running, whatever QEMU reports. */
 	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_LASTS);
@@ -247,7 +259,7 @@ static const char *hazard_of(const char *devices, const char *rest)
 	return config.dirty_log_hazard;
 }
 
-static void test_devices(void **unused)
+TEST(test_devices)
 {
 	static const char *const allowed[] = {
 		"<emulator>/usr/bin/qemu-system-x86_64</emulator>",
@@ -300,19 +312,16 @@ static void test_devices(void **unused)
 		"<interface type=''/>",
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		assert_string_equal(hazard_of(allowed[i], ""), "");
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		assert_string_not_equal(hazard_of(refused[i], ""), "");
-	assert_string_equal(
-		hazard_of("<interface type='vhostuser'/>", ""),
-		"interface type='vhostuser' (it writes to guest memory from outside "
-		"QEMU, which aborts if it cannot log that)");
-	assert_string_equal(
-		hazard_of("<shmem name='s'/>", ""),
-		"shmem (memory beside the guest's RAM, with which the dirty log was "
-		"not tried)");
+	assert_string_equal(hazard_of("<interface type='vhostuser'/>", ""),
+			    "interface type='vhostuser' (it writes to guest memory from outside "
+			    "QEMU, which aborts if it cannot log that)");
+	assert_string_equal(hazard_of("<shmem name='s'/>", ""),
+			    "shmem (memory beside the guest's RAM, with which the dirty log was "
+			    "not tried)");
 	assert_string_equal(hazard_of("<something-new/>", ""),
 			    "something-new (virt-wss does not know it)");
 	assert_string_equal(hazard_of("", "<features><kvm><dirty-ring state='on' "
@@ -323,7 +332,26 @@ static void test_devices(void **unused)
 		"qemu:commandline or qemu:override (what they add is not known)");
 }
 
-static void test_models(void **unused)
+/* A machine may have devices that no list shows. */
+TEST(test_machines)
+{
+	static const char *const allowed[] = {
+		"",	     "pc",	"pc-i440fx-7.2+pve0", "pc-q35-rhel9.4.0",     "q35",
+		"rhel6.6.0", "microvm", "virt-9.2",	      "s390-ccw-virtio-10.0", "pseries-7.2",
+		"isapc"};
+	static const char *const refused[] = {"nitro-enclave", "xenpv",	   "virtual", "pcnet",
+					      "rhel",	       "x-remote", "*"};
+
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		assert_null(wss_machine_hazard(allowed[i]));
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_non_null(wss_machine_hazard(refused[i]));
+	assert_string_equal(
+		hazard_of("", "<os><type arch='x86_64' machine='nitro-enclave'>hvm</type></os>"),
+		"machine type 'nitro-enclave' (virt-wss does not know it)");
+}
+
+TEST(test_models)
 {
 	static const char *const allowed[] = {
 		"AC97",
@@ -349,6 +377,7 @@ static void test_models(void **unused)
 	};
 	static const char *const refused[] = {
 		"vfio-pci",
+		"vfio-ap",
 		"vfio-pci-nohotplug",
 		"vhost-user",
 		"vhost-vdpa",
@@ -368,7 +397,6 @@ static void test_models(void **unused)
 		"virtio-pci",
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		assert_null(wss_device_model_hazard(allowed[i]));
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
@@ -377,18 +405,5 @@ static void test_models(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_check, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_entries_stay, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_never_starts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_start_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_somebody_elses, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_own_earlier_one_is_waited_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
-		cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_models),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, teardown);
 }

@@ -10,14 +10,13 @@ static const char *fixture_path(char *buf, const char *name)
 }
 
 /* XML of libvirt 9.0 for a running guest with two cells and a DIMM. */
-static void test_live_numa(void **unused)
+TEST(test_live_numa)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 	char path[PATH_MAX];
 	wss_auto_free char *xml = read_text(fixture_path(path, "live-numa-dimm.xml"));
 
-	(void)unused;
 	assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
 	assert_string_equal(dom.name, "wss-fixture");
 	assert_string_equal(dom.uuid, "a1b2c3d4-0000-4000-8000-00000000abcd");
@@ -49,40 +48,40 @@ static void test_live_numa(void **unused)
 	assert_int_equal(dom.owner, 0);
 }
 
-#define WITH_LABELS(labels)                                                                   \
-	"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>1024</memory>" labels    \
+#define WITH_LABELS(labels)                                                                    \
+	"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>1024</memory>" labels \
 	"</domain>"
 
 /* The user that QEMU runs as comes from the one label that states it. */
-static void test_owner(void **unused)
+TEST(test_owner)
 {
 	static const struct {
 		const char *xml;
 		uid_t owner;
 	} table[] = {
-		{ WITH_LABELS(""), WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label>+64055:+109</label></seclabel>"), 64055 },
-		{ WITH_LABELS("<seclabel model='apparmor'><label>7:7</label></seclabel>"
-			      "<seclabel model='dac'><label>107:107</label></seclabel>"
-			      "<seclabel model='selinux'><label>8:8</label></seclabel>"),
-		  107 },
-		{ WITH_LABELS("<seclabel model='dac'><label>4294967294</label></seclabel>"),
-		  4294967294 },
-		{ WITH_LABELS("<seclabel model='dac'><label>4294967295:0</label></seclabel>"),
-		  WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label>99999999999999999999:0</label></seclabel>"),
-		  WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label>qemu:qemu</label></seclabel>"),
-		  WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label>0x10:0</label></seclabel>"),
-		  WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label>-1:0</label></seclabel>"),
-		  WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel model='dac'><label/></seclabel>"), WSS_DOMXML_NO_OWNER },
-		{ WITH_LABELS("<seclabel type='none' model='dac'/>"), WSS_DOMXML_NO_OWNER },
+		{WITH_LABELS(""), WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel model='dac'><label>+64055:+109</label></seclabel>"), 64055},
+		{WITH_LABELS("<seclabel model='apparmor'><label>7:7</label></seclabel>"
+			     "<seclabel model='dac'><label>107:107</label></seclabel>"
+			     "<seclabel model='selinux'><label>8:8</label></seclabel>"),
+		 107},
+		{WITH_LABELS("<seclabel model='dac'><label>4294967294</label></seclabel>"),
+		 4294967294},
+		{WITH_LABELS("<seclabel model='dac'><label>4294967295:0</label></seclabel>"),
+		 WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS(
+			 "<seclabel model='dac'><label>99999999999999999999:0</label></seclabel>"),
+		 WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel model='dac'><label>qemu:qemu</label></seclabel>"),
+		 WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel model='dac'><label>0x10:0</label></seclabel>"),
+		 WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel model='dac'><label>-1:0</label></seclabel>"),
+		 WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel model='dac'><label/></seclabel>"), WSS_DOMXML_NO_OWNER},
+		{WITH_LABELS("<seclabel type='none' model='dac'/>"), WSS_DOMXML_NO_OWNER},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct wss_domxml dom;
 
@@ -91,14 +90,13 @@ static void test_owner(void **unused)
 	}
 }
 
-static void test_live_plain(void **unused)
+TEST(test_live_plain)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 	char path[PATH_MAX];
 	wss_auto_free char *xml = read_text(fixture_path(path, "live-plain.xml"));
 
-	(void)unused;
 	assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
 	assert_false(dom.balloon_autodeflate);
 	assert_false(dom.has_balloon);
@@ -110,7 +108,7 @@ static void test_live_plain(void **unused)
 	assert_int_equal(dom.n_devices, 0);
 }
 
-static void test_status(void **unused)
+TEST(test_status)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	char path[PATH_MAX], uuid[WSS_UUID_TEXT_MAX] = "untouched";
@@ -131,7 +129,6 @@ static void test_status(void **unused)
 	};
 	int pid = -5;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(wss_domxml_parse_status(bad[i], &pid, uuid, &err), -1);
 		assert_error(&err, WSS_ERR_FAILED, NULL);
@@ -143,7 +140,7 @@ static void test_status(void **unused)
 	assert_string_equal(uuid, "a1b2c3d4-0000-4000-8000-00000000abcd");
 }
 
-static void test_host_uuid(void **unused)
+TEST(test_host_uuid)
 {
 	static const char *const bad[] = {
 		"",
@@ -156,7 +153,6 @@ static void test_host_uuid(void **unused)
 	char uuid[WSS_UUID_TEXT_MAX] = "untouched";
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(wss_domxml_parse_host_uuid(bad[i], uuid, &err), -1);
 		assert_error(&err, WSS_ERR_FAILED, NULL);
@@ -184,24 +180,24 @@ static int parse(const char *memory, const char *inside, const char *devices,
 	return wss_domxml_parse(xml, ret, err);
 }
 
-static void test_units(void **unused)
+TEST(test_units)
 {
 	static const struct {
 		const char *memory;
 		uint64_t bytes;
 	} table[] = {
-		{ "<memory>1024</memory>", WSS_MIB },
-		{ "<memory unit='KiB'>1024</memory>", WSS_MIB },
-		{ "<memory unit='k'>1024</memory>", WSS_MIB },
-		{ "<memory unit='KB'>1000</memory>", 1000000 },
-		{ "<memory unit='MiB'> 512 \n</memory>", 512 * WSS_MIB },
-		{ "<memory unit='M'>512</memory>", 512 * WSS_MIB },
-		{ "<memory unit='GiB'>4</memory>", 4 * WSS_GIB },
-		{ "<memory unit='GB'>4</memory>", 4000000000 },
-		{ "<memory unit='TiB'>1</memory>", 1024 * WSS_GIB },
-		{ "<memory unit='b'>4096</memory>", 4096 },
-		{ "<memory unit='bytes'>4096</memory>", 4096 },
-		{ "<memory unit='EiB'>15</memory>", 15ULL << 60 },
+		{"<memory>1024</memory>", WSS_MIB},
+		{"<memory unit='KiB'>1024</memory>", WSS_MIB},
+		{"<memory unit='k'>1024</memory>", WSS_MIB},
+		{"<memory unit='KB'>1000</memory>", 1000000},
+		{"<memory unit='MiB'> 512 \n</memory>", 512 * WSS_MIB},
+		{"<memory unit='M'>512</memory>", 512 * WSS_MIB},
+		{"<memory unit='GiB'>4</memory>", 4 * WSS_GIB},
+		{"<memory unit='GB'>4</memory>", 4000000000},
+		{"<memory unit='TiB'>1</memory>", 1024 * WSS_GIB},
+		{"<memory unit='b'>4096</memory>", 4096},
+		{"<memory unit='bytes'>4096</memory>", 4096},
+		{"<memory unit='EiB'>15</memory>", 15ULL << 60},
 	};
 	static const char *const bad[] = {
 		"",
@@ -223,7 +219,6 @@ static void test_units(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (parse(table[i].memory, "", "", &dom, &err) < 0)
 			fail_msg("%s: %s", table[i].memory, err.text);
@@ -246,15 +241,14 @@ static void test_units(void **unused)
 #define CELLS(content) "<cpu><numa>" content "</numa></cpu>"
 
 /* virtio-mem's address is inside its target; an invalid address counts as unknown. */
-static void test_device_addresses(void **unused)
+TEST(test_device_addresses)
 {
 	static const struct {
 		const char *text;
 		uint64_t gpa;
-	} bases[] = { { "0x140000000", 0x140000000 }, { "", 0 },	  { "x", 0 },
-		      { "0x1g", 0 },		      { "-0x10", 0 }, { "0x10000000000000000", 0 } };
+	} bases[] = {{"0x140000000", 0x140000000}, {"", 0}, {"x", 0}, {"0x1g", 0}, {"-0x10", 0},
+		     {"0x10000000000000000", 0}};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 		struct wss_domxml dom;
@@ -262,19 +256,19 @@ static void test_device_addresses(void **unused)
 
 		snprintf(device, sizeof(device),
 			 "<memory model='virtio-mem'><target><size unit='MiB'>64</size>"
-			 "<address base='%s'/></target></memory>", bases[i].text);
+			 "<address base='%s'/></target></memory>",
+			 bases[i].text);
 		assert_int_equal(parse(MEM, "", device, &dom, &err), 0);
 		assert_int_equal(dom.n_devices, 1);
 		assert_int_equal(dom.devices[0].gpa, bases[i].gpa);
 	}
 }
 
-static void test_blocks(void **unused)
+TEST(test_blocks)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	/* Without cells the first block is the memory left over by devices of all models. */
 	assert_int_equal(parse(MEM, "",
 			       DEVICE("dimm", "128") DEVICE("nvdimm", "256")
@@ -304,8 +298,8 @@ static void test_blocks(void **unused)
 	assert_int_equal(dom.block_bytes[1], 512 * WSS_MIB);
 	assert_int_equal(dom.n_cells, 3);
 	assert_int_equal(dom.block_nodes[1], 2);
-	assert_int_equal(parse(MEM, CELLS("<cell id='3' memory='512'/><cell id='x' memory='512'/>"), "",
-			       &dom, &err),
+	assert_int_equal(parse(MEM, CELLS("<cell id='3' memory='512'/><cell id='x' memory='512'/>"),
+			       "", &dom, &err),
 			 0);
 	assert_int_equal(dom.block_nodes[0], 3);
 	assert_int_equal(dom.block_nodes[1], -1);
@@ -313,9 +307,9 @@ static void test_blocks(void **unused)
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1024"), &dom, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "leave none of it");
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1025"), &dom, &err), -1);
-	assert_int_equal(parse(MEM, "", DEVICE("dimm", "17592186044415") DEVICE("dimm", "1"), &dom,
-			       &err),
-			 -1);
+	assert_int_equal(
+		parse(MEM, "", DEVICE("dimm", "17592186044415") DEVICE("dimm", "1"), &dom, &err),
+		-1);
 	assert_error(&err, WSS_ERR_FAILED, "too large");
 	assert_int_equal(parse(MEM, "", "<memory model='dimm'/>", &dom, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "memory device");
@@ -325,7 +319,7 @@ static void test_blocks(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "NUMA");
 }
 
-static void test_too_many_blocks(void **unused)
+TEST(test_too_many_blocks)
 {
 	static const char cell[] = "<cell memory='1024'/>";
 	size_t size = (WSS_RAM_BLOCKS_MAX + 1) * (sizeof(cell) - 1) + 512, len;
@@ -333,7 +327,6 @@ static void test_too_many_blocks(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	for (size_t n = WSS_RAM_BLOCKS_MAX; n <= WSS_RAM_BLOCKS_MAX + 1; n++) {
 		len = (size_t)snprintf(xml, size,
 				       "<domain type='kvm'><name>g</name><uuid>" UUID_A
@@ -353,7 +346,7 @@ static void test_too_many_blocks(void **unused)
 
 #define BACKING(content) "<memoryBacking>" content "</memoryBacking>"
 
-static void test_backing(void **unused)
+TEST(test_backing)
 {
 	static const struct {
 		const char *inside;
@@ -361,53 +354,59 @@ static void test_backing(void **unused)
 		enum wss_backing backing;
 		bool shared, hugepages, locked;
 	} table[] = {
-		{ "", "", WSS_BACKING_ANON, false, false, false },
-		{ BACKING("<source type='anonymous'/>"), "", WSS_BACKING_ANON, false, false, false },
-		{ BACKING("<source type='memfd'/>"), "", WSS_BACKING_MEMFD, true, false, false },
-		{ BACKING("<source type='memfd'/><access mode='private'/>"), "", WSS_BACKING_MEMFD,
-		  false, false, false },
-		{ BACKING("<source type='memfd'/>") CELLS("<cell memory='1' memAccess='private'/>"),
-		  "", WSS_BACKING_MEMFD, false, false, false },
-		{ BACKING("<source type='memfd'/>"),
-		  "<memory model='dimm' access='private'><target><size>1</size></target></memory>",
-		  WSS_BACKING_MEMFD, false, false, false },
-		{ BACKING("<source type='file'/><locked/>"), "", WSS_BACKING_FILE, false, false,
-		  true },
-		{ BACKING("<hugepages/><access mode='shared'/>"), "", WSS_BACKING_ANON, true, true,
-		  false },
-		{ BACKING("<hugepages><page size='1' unit='G' nodeset='0'/></hugepages>"), "",
-		  WSS_BACKING_ANON, false, true, false },
+		{"", "", WSS_BACKING_ANON, false, false, false},
+		{BACKING("<source type='anonymous'/>"), "", WSS_BACKING_ANON, false, false, false},
+		{BACKING("<source type='memfd'/>"), "", WSS_BACKING_MEMFD, true, false, false},
+		{BACKING("<source type='memfd'/><access mode='private'/>"), "", WSS_BACKING_MEMFD,
+		 false, false, false},
+		{BACKING("<source type='memfd'/>") CELLS("<cell memory='1' memAccess='private'/>"),
+		 "", WSS_BACKING_MEMFD, false, false, false},
+		{BACKING("<source type='memfd'/>"),
+		 "<memory model='dimm' access='private'><target><size>1</size></target></memory>",
+		 WSS_BACKING_MEMFD, false, false, false},
+		{BACKING("<source type='file'/><locked/>"), "", WSS_BACKING_FILE, false, false,
+		 true},
+		{BACKING("<hugepages/><access mode='shared'/>"), "", WSS_BACKING_ANON, true, true,
+		 false},
+		{BACKING("<hugepages><page size='1' unit='G' nodeset='0'/></hugepages>"), "",
+		 WSS_BACKING_ANON, false, true, false},
 		/* Ordinary pages are not huge. */
-		{ BACKING("<hugepages><page size='4' unit='KiB'/></hugepages>"), "",
-		  WSS_BACKING_ANON, false, false, false },
-		{ BACKING("<hugepages><page size='4'/><page size='2048' nodeset='1'/></hugepages>"), "",
-		  WSS_BACKING_ANON, false, true, false },
-		{ "", "<memory model='dimm'><source><pagesize unit='KiB'>2048</pagesize></source>"
-		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, true, false },
-		{ "", "<memory model='virtio-mem'><source><pagesize>2048</pagesize></source>"
-		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, true, false },
-		{ "", "<memory model='dimm'><source><pagesize unit='KiB'>4</pagesize></source>"
-		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, false, false },
+		{BACKING("<hugepages><page size='4' unit='KiB'/></hugepages>"), "",
+		 WSS_BACKING_ANON, false, false, false},
+		{BACKING("<hugepages><page size='4'/><page size='2048' nodeset='1'/></hugepages>"),
+		 "", WSS_BACKING_ANON, false, true, false},
+		{"",
+		 "<memory model='dimm'><source><pagesize unit='KiB'>2048</pagesize></source>"
+		 "<target><size>1</size></target></memory>",
+		 WSS_BACKING_ANON, false, true, false},
+		{"",
+		 "<memory model='virtio-mem'><source><pagesize>2048</pagesize></source>"
+		 "<target><size>1</size></target></memory>",
+		 WSS_BACKING_ANON, false, true, false},
+		{"",
+		 "<memory model='dimm'><source><pagesize unit='KiB'>4</pagesize></source>"
+		 "<target><size>1</size></target></memory>",
+		 WSS_BACKING_ANON, false, false, false},
 		/* Each cell and device may say it for itself. */
-		{ CELLS("<cell memory='1' memAccess='shared'/>"), "", WSS_BACKING_ANON, true, false, false },
-		{ CELLS("<cell memory='1' memAccess='shared'/><cell memory='1'/>"), "", WSS_BACKING_ANON,
-		  false, false, false },
-		{ CELLS("<cell memory='1' memAccess='shared'/><cell memory='0'/>"), "", WSS_BACKING_ANON,
-		  true, false, false },
-		{ CELLS("<cell memory='1' memAccess='shared'/>"),
-		  "<memory model='dimm'><target><size>1</size></target></memory>", WSS_BACKING_ANON, false,
-		  false, false },
-		{ CELLS("<cell memory='1' memAccess='shared'/>"),
-		  "<memory model='dimm'><target><size>1</size><node>0</node></target></memory>",
-		  WSS_BACKING_ANON, true, false, false },
-		{ CELLS("<cell memory='1' memAccess='shared'/>"),
-		  "<memory model='dimm' access='shared'><target><size>1</size></target></memory>",
-		  WSS_BACKING_ANON, true, false, false },
+		{CELLS("<cell memory='1' memAccess='shared'/>"), "", WSS_BACKING_ANON, true, false,
+		 false},
+		{CELLS("<cell memory='1' memAccess='shared'/><cell memory='1'/>"), "",
+		 WSS_BACKING_ANON, false, false, false},
+		{CELLS("<cell memory='1' memAccess='shared'/><cell memory='0'/>"), "",
+		 WSS_BACKING_ANON, true, false, false},
+		{CELLS("<cell memory='1' memAccess='shared'/>"),
+		 "<memory model='dimm'><target><size>1</size></target></memory>", WSS_BACKING_ANON,
+		 false, false, false},
+		{CELLS("<cell memory='1' memAccess='shared'/>"),
+		 "<memory model='dimm'><target><size>1</size><node>0</node></target></memory>",
+		 WSS_BACKING_ANON, true, false, false},
+		{CELLS("<cell memory='1' memAccess='shared'/>"),
+		 "<memory model='dimm' access='shared'><target><size>1</size></target></memory>",
+		 WSS_BACKING_ANON, true, false, false},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		assert_int_equal(parse(MEM, table[i].inside, table[i].devices, &dom, &err), 0);
 		assert_int_equal(dom.backing, table[i].backing);
@@ -417,12 +416,11 @@ static void test_backing(void **unused)
 	}
 }
 
-static void test_devices(void **unused)
+TEST(test_devices)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	assert_int_equal(parse(MEM "<currentMemory unit='MiB'>300</currentMemory>",
 			       "<launchSecurity type='sev'><cbitpos>47</cbitpos></launchSecurity>"
 			       "<qemu:commandline><qemu:arg value='-x'/></qemu:commandline>",
@@ -450,12 +448,14 @@ static void test_devices(void **unused)
 	assert_true(dom.has_balloon);
 	assert_string_equal(dom.arch, "aarch64");
 	assert_false(dom.balloon_statistics);
-	assert_int_equal(parse(MEM, "", "<memballoon model='virtio'><stats period='5'/></memballoon>",
-			       &dom, &err),
+	assert_int_equal(parse(MEM, "",
+			       "<memballoon model='virtio'><stats period='5'/></memballoon>", &dom,
+			       &err),
 			 0);
 	assert_true(dom.balloon_statistics);
-	assert_int_equal(parse(MEM, "", "<memballoon model='virtio'><stats period='0'/></memballoon>",
-			       &dom, &err),
+	assert_int_equal(parse(MEM, "",
+			       "<memballoon model='virtio'><stats period='0'/></memballoon>", &dom,
+			       &err),
 			 0);
 	assert_false(dom.balloon_statistics);
 
@@ -471,34 +471,39 @@ static void test_devices(void **unused)
 	assert_false(dom.qemu_passthrough);
 }
 
-static void test_pinning_devices(void **unused)
+TEST(test_pinning_devices)
 {
 	static const struct {
 		const char *device;
 		unsigned pins;
 	} table[] = {
-		{ "<hostdev mode='subsystem' type='pci'/>", 1 },
-		{ "<hostdev mode='subsystem' type='mdev' model='vfio-pci'/>", 1 },
-		{ "<hostdev mode='subsystem' type='something-new'/>", 1 },
-		{ "<interface type='hostdev'/>", 1 },
-		{ "<interface type='vdpa'/>", 1 },
-		{ "<disk type='nvme' device='disk'/>", 1 },
-		{ "<disk type='vhostvdpa' device='disk'/>", 1 },
-		{ "<disk type='file'><backingStore type='file'><backingStore type='nvme'/></backingStore></disk>", 1 },
-		{ "<disk type='file'><mirror type='nvme' job='copy'/></disk>", 1 },
-		{ "<hostdev mode='subsystem' type='usb'/>", 0 },
-		{ "<hostdev mode='subsystem' type='scsi'/>", 0 },
-		{ "<hostdev mode='subsystem' type='scsi_host' model='virtio'/>", 0 },
-		{ "<hostdev mode='capabilities' type='misc'/>", 0 },
-		{ "<interface type='vhostuser'/>", 0 },
-		{ "<interface type='bridge'/>", 0 },
-		{ "<disk type='block'><backingStore/></disk>", 0 },
-		{ "<redirdev bus='usb' type='spicevmc'/>", 0 },
+		{"<hostdev mode='subsystem' type='pci'/>", 1},
+		{"<hostdev mode='subsystem' type='mdev' model='vfio-pci'/>", 1},
+		{"<hostdev mode='subsystem' type='something-new'/>", 1},
+		/* QEMU lets the balloon be used beside these two. */
+		{"<hostdev mode='subsystem' type='mdev' model='vfio-ap'/>", 0},
+		{"<hostdev mode='subsystem' type='mdev' model='vfio-ccw'/>", 0},
+		{"<hostdev mode='subsystem' type='mdev'/>", 1},
+		{"<hostdev mode='subsystem' type='pci' model='vfio-ap'/>", 1},
+		{"<interface type='hostdev'/>", 1},
+		{"<interface type='vdpa'/>", 1},
+		{"<disk type='nvme' device='disk'/>", 1},
+		{"<disk type='vhostvdpa' device='disk'/>", 1},
+		{"<disk type='file'><backingStore type='file'><backingStore type='nvme'/></backingStore></disk>",
+		 1},
+		{"<disk type='file'><mirror type='nvme' job='copy'/></disk>", 1},
+		{"<hostdev mode='subsystem' type='usb'/>", 0},
+		{"<hostdev mode='subsystem' type='scsi'/>", 0},
+		{"<hostdev mode='subsystem' type='scsi_host' model='virtio'/>", 0},
+		{"<hostdev mode='capabilities' type='misc'/>", 0},
+		{"<interface type='vhostuser'/>", 0},
+		{"<interface type='bridge'/>", 0},
+		{"<disk type='block'><backingStore/></disk>", 0},
+		{"<redirdev bus='usb' type='spicevmc'/>", 0},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		assert_int_equal(parse(MEM, "", table[i].device, &dom, &err), 0);
 		if (dom.hostdevs != table[i].pins)
@@ -507,7 +512,7 @@ static void test_pinning_devices(void **unused)
 }
 
 /* What libvirt passes on to QEMU as it is may encrypt the guest, or pin its memory. */
-static void test_commandline(void **unused)
+TEST(test_commandline)
 {
 	static const struct {
 		const char *args, *security;
@@ -515,31 +520,46 @@ static void test_commandline(void **unused)
 		unsigned hostdevs, shmems;
 		bool locked;
 	} table[] = {
-		{ "<qemu:arg value='-object'/><qemu:arg value='sev-guest,id=sev0'/><qemu:arg value='-machine'/>"
-		  "<qemu:arg value='confidential-guest-support=sev0'/>",
-		  "confidential-guest-support", false, 0, 0, false },
-		{ "<qemu:arg value='-machine'/><qemu:arg value='memory-encryption=sev0'/>", "memory-encryption",
-		  false, 0, 0, false },
-		{ "<qemu:arg value='-readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0, false },
-		{ "<qemu:arg value='--readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0, false },
-		{ "<qemu:arg value='{&quot;driver&quot;:&quot;vfio-pci&quot;}'/>", "", false, 1, 0, false },
-		{ "<qemu:arg value='vhost-vdpa,vhostdev=/dev/vhost-vdpa-0'/>", "", false, 1, 0, false },
-		{ "<qemu:arg value='ivshmem-plain,memdev=m'/>", "", false, 0, 1, false },
-		{ "<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=on'/>", "", false, 0, 0, true },
-		{ "<qemu:arg value='-overcommit'/><qemu:arg value='cpu-pm=on,mem-lock=on-fault'/>", "", false, 0, 0, true },
-		{ "<qemu:arg value='-realtime'/><qemu:arg value='mlock=on'/>", "", false, 0, 0, true },
-		{ "<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=off'/>", "", false, 0, 0, false },
-		{ "<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0, 0, false },
+		{"<qemu:arg value='-object'/><qemu:arg value='sev-guest,id=sev0'/><qemu:arg value='-machine'/>"
+		 "<qemu:arg value='confidential-guest-support=sev0'/>",
+		 "confidential-guest-support", false, 0, 0, false},
+		{"<qemu:arg value='-machine'/><qemu:arg value='memory-encryption=sev0'/>",
+		 "memory-encryption", false, 0, 0, false},
+		{"<qemu:arg value='-readconfig'/><qemu:arg value='/f'/>",
+		 "its QEMU has options in a file", true, 0, 0, false},
+		{"<qemu:arg value='--readconfig'/><qemu:arg value='/f'/>",
+		 "its QEMU has options in a file", true, 0, 0, false},
+		{"<qemu:arg value='{&quot;driver&quot;:&quot;vfio-pci&quot;}'/>", "", false, 1, 0,
+		 false},
+		{"<qemu:arg value='{&quot;driver&quot;:&quot;vfio-ap&quot;,&quot;id&quot;:&quot;a&quot;}'/>",
+		 "", false, 0, 0, false},
+		{"<qemu:arg value='vfio-ccw,sysfsdev=/sys/bus/mdev/devices/7'/><qemu:arg value='vfio-pci,host=1'/>",
+		 "", false, 1, 0, false},
+		{"<qemu:arg value='vhost-vdpa,vhostdev=/dev/vhost-vdpa-0'/>", "", false, 1, 0,
+		 false},
+		{"<qemu:arg value='ivshmem-plain,memdev=m'/>", "", false, 0, 1, false},
+		{"<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=on'/>", "", false, 0, 0,
+		 true},
+		{"<qemu:arg value='-overcommit'/><qemu:arg value='cpu-pm=on,mem-lock=on-fault'/>",
+		 "", false, 0, 0, true},
+		{"<qemu:arg value='-realtime'/><qemu:arg value='mlock=on'/>", "", false, 0, 0,
+		 true},
+		{"<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=off'/>", "", false, 0, 0,
+		 false},
+		{"<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0,
+		 0, false},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 	char inside[512];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		snprintf(inside, sizeof(inside), "<qemu:commandline>%s</qemu:commandline>", table[i].args);
+		snprintf(inside, sizeof(inside), "<qemu:commandline>%s</qemu:commandline>",
+			 table[i].args);
 		assert_int_equal(parse(MEM, inside, "", &dom, &err), 0);
-		assert_int_equal(strncmp(dom.launch_security, table[i].security, strlen(table[i].security)), 0);
+		assert_int_equal(
+			strncmp(dom.launch_security, table[i].security, strlen(table[i].security)),
+			0);
 		assert_int_equal(!dom.launch_security[0], !table[i].security[0]);
 		assert_int_equal(dom.security_unseen, table[i].unseen);
 		assert_int_equal(dom.hostdevs, table[i].hostdevs);
@@ -550,21 +570,20 @@ static void test_commandline(void **unused)
 }
 
 /* QEMU's statistics do not include reads by another process for the guest. */
-static void test_unseen_reads(void **unused)
+TEST(test_unseen_reads)
 {
 	static const struct {
 		const char *devices;
 		bool unseen;
 	} table[] = {
-		{ "", false },
-		{ "<disk type='file'/><disk type='network'/><x:filesystem xmlns:x='urn:x'/>", false },
-		{ "<disk type='file'/><disk type='vhostuser'/>", true },
-		{ "<filesystem type='mount'/>", true },
+		{"", false},
+		{"<disk type='file'/><disk type='network'/><x:filesystem xmlns:x='urn:x'/>", false},
+		{"<disk type='file'/><disk type='vhostuser'/>", true},
+		{"<filesystem type='mount'/>", true},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		assert_int_equal(parse(MEM, "", table[i].devices, &dom, &err), 0);
 		assert_int_equal(dom.unseen_reads, table[i].unseen);
@@ -572,7 +591,7 @@ static void test_unseen_reads(void **unused)
 }
 
 /* What shows, or allows, a job of a disk. */
-static void test_disk_jobs(void **unused)
+TEST(test_disk_jobs)
 {
 	static const char copied[] =
 		"<disk><target dev='vda'/><backingStore/></disk>"
@@ -582,72 +601,74 @@ static void test_disk_jobs(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	assert_int_equal(parse(MEM, "", copied, &dom, &err), 0);
 	assert_string_equal(dom.mirrored, "vdb");
 	assert_false(dom.mirror_commits);
 	assert_int_equal(dom.n_chained, 1);
 	assert_string_equal(dom.chained[0], "vdc");
-	assert_int_equal(parse(MEM, "", "<disk><target dev='sda'/><mirror job='active-commit'/></disk>",
+	assert_int_equal(parse(MEM, "",
+			       "<disk><target dev='sda'/><mirror job='active-commit'/></disk>",
 			       &dom, &err),
 			 0);
 	assert_string_equal(dom.mirrored, "sda");
 	assert_true(dom.mirror_commits);
 	/* None that has no name, or one that is no disk's. */
-	assert_int_equal(parse(MEM, "",
-			       "<disk><mirror/></disk><disk><target dev='a-name-that-is-too-long'/><mirror/>"
-			       "<backingStore><source/></backingStore></disk>",
-			       &dom, &err),
-			 0);
+	assert_int_equal(
+		parse(MEM, "",
+		      "<disk><mirror/></disk><disk><target dev='a-name-that-is-too-long'/><mirror/>"
+		      "<backingStore><source/></backingStore></disk>",
+		      &dom, &err),
+		0);
 	assert_string_equal(dom.mirrored, "");
 	assert_int_equal(dom.n_chained, 0);
 }
 
-static void test_many_chains(void **unused)
+TEST(test_many_chains)
 {
 	char devices[8192] = "";
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 	size_t n = 0;
 
-	(void)unused;
 	for (int i = 0; i < WSS_CHAINED_MAX + 2; i++)
-		n += (size_t)snprintf(devices + n, sizeof(devices) - n,
-				      "<disk><target dev='vd%d'/><backingStore><source/></backingStore></disk>",
-				      i);
+		n += (size_t)snprintf(
+			devices + n, sizeof(devices) - n,
+			"<disk><target dev='vd%d'/><backingStore><source/></backingStore></disk>",
+			i);
 	assert_int_equal(parse(MEM, "", devices, &dom, &err), 0);
 	assert_int_equal(dom.n_chained, WSS_CHAINED_MAX);
 	assert_string_equal(dom.chained[1], "vd1");
 }
 
-static void test_identity(void **unused)
+TEST(test_identity)
 {
 	static const struct {
 		const char *xml, *part;
 	} bad[] = {
-		{ "", "parsed" },
-		{ "garbage", "parsed" },
-		{ "<domain", "parsed" },
-		{ "<domain type='kvm'>", "parsed" },
-		{ "<network/>", "does not describe a domain" },
-		{ "<x:domain xmlns:x='urn:x' type='kvm'/>", "does not describe a domain" },
-		{ "<domain><name>g</name></domain>", "type" },
-		{ "<domain type=''><name>g</name></domain>", "type" },
-		{ "<domain type='a-very-long-type-indeed'><name>g</name></domain>", "type" },
-		{ "<domain type='kvm'/>", "name" },
-		{ "<domain type='kvm'><name></name></domain>", "name" },
-		{ "<domain type='kvm'><name>g</name></domain>", "uuid" },
-		{ "<domain type='kvm'><name>g</name><uuid>a1b2</uuid></domain>", "uuid" },
-		{ ("<domain type='kvm'><name>g</name>"
-		   "<uuid>a1b2c3d4x0000-4000-8000-00000000aaaa</uuid></domain>"), "uuid" },
-		{ ("<domain type='kvm'><name>g</name>"
-		   "<uuid>a1b2c3d4-0000-4000-8000-00000000aaag</uuid></domain>"), "uuid" },
+		{"", "parsed"},
+		{"garbage", "parsed"},
+		{"<domain", "parsed"},
+		{"<domain type='kvm'>", "parsed"},
+		{"<network/>", "does not describe a domain"},
+		{"<x:domain xmlns:x='urn:x' type='kvm'/>", "does not describe a domain"},
+		{"<domain><name>g</name></domain>", "type"},
+		{"<domain type=''><name>g</name></domain>", "type"},
+		{"<domain type='a-very-long-type-indeed'><name>g</name></domain>", "type"},
+		{"<domain type='kvm'/>", "name"},
+		{"<domain type='kvm'><name></name></domain>", "name"},
+		{"<domain type='kvm'><name>g</name></domain>", "uuid"},
+		{"<domain type='kvm'><name>g</name><uuid>a1b2</uuid></domain>", "uuid"},
+		{("<domain type='kvm'><name>g</name>"
+		  "<uuid>a1b2c3d4x0000-4000-8000-00000000aaaa</uuid></domain>"),
+		 "uuid"},
+		{("<domain type='kvm'><name>g</name>"
+		  "<uuid>a1b2c3d4-0000-4000-8000-00000000aaag</uuid></domain>"),
+		 "uuid"},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 	char xml[2048], name[300];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(wss_domxml_parse(bad[i].xml, &dom, &err), -1);
 		assert_error(&err, WSS_ERR_FAILED, bad[i].part);
@@ -666,7 +687,7 @@ static void test_identity(void **unused)
 }
 
 /* A document type is refused, so no entity can grow, read a file or fetch anything. */
-static void test_hostile(void **unused)
+TEST(test_hostile)
 {
 	static const char grows[] =
 		"<!DOCTYPE domain [<!ENTITY a 'aaaaaaaaaa'>"
@@ -682,7 +703,6 @@ static void test_hostile(void **unused)
 	wss_auto_free char *big = malloc(WSS_DOMXML_MAX + 2);
 	char xml[2048];
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(doctypes) / sizeof(doctypes[0]); i++) {
 		snprintf(xml, sizeof(xml),
 			 "%s<domain type='kvm'><name>%s</name><uuid>" UUID_A
@@ -704,7 +724,7 @@ static void test_hostile(void **unused)
 }
 
 /* When out of memory libxml2 turns a longer name into one like this, in no namespace. */
-static void test_half_a_name(void **unused)
+TEST(test_half_a_name)
 {
 	static const char xml[] =
 		"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>4</memory>"
@@ -712,34 +732,11 @@ static void test_half_a_name(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
 
-	(void)unused;
 	assert_int_equal(wss_domxml_parse(xml, &dom, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "QName 'wss:'");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_live_numa),
-		cmocka_unit_test(test_owner),
-		cmocka_unit_test(test_live_plain),
-		cmocka_unit_test(test_status),
-		cmocka_unit_test(test_host_uuid),
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_device_addresses),
-		cmocka_unit_test(test_too_many_blocks),
-		cmocka_unit_test(test_backing),
-		cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_commandline),
-		cmocka_unit_test(test_pinning_devices),
-		cmocka_unit_test(test_unseen_reads),
-		cmocka_unit_test(test_disk_jobs),
-		cmocka_unit_test(test_many_chains),
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_half_a_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

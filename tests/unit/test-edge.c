@@ -3,8 +3,8 @@
 #include "hosttest.h"
 
 #include "../random.h"
+#include "balloon/edge.h"
 #include "base/units.h"
-#include "wss/edge.h"
 
 #define MIB WSS_MIB
 #define POINTS_MAX 600
@@ -95,13 +95,11 @@ static void assert_absent(const struct wss_edge *edge, const char *reason)
 		fail_msg("%s", edge->reason);
 }
 
-static void test_a_known_set(void **unused)
+TEST(test_a_known_set)
 {
-	(void)unused;
 	for (uint64_t set = 100; set <= 700; set += 50) {
-		struct invented guest = {.kernel_bytes = 70 * MIB,
-					 .set_bytes = set * MIB,
-					 .cold_bytes = 100 * MIB};
+		struct invented guest = {
+			.kernel_bytes = 70 * MIB, .set_bytes = set * MIB, .cold_bytes = 100 * MIB};
 
 		squeeze(&guest, 20, 64 * MIB);
 		assert_encloses(&edges.paging, (set + 70 + 4) * MIB);
@@ -109,19 +107,17 @@ static void test_a_known_set(void **unused)
 		assert_encloses(&edges.scanning, (set + 100 + 70 + 4) * MIB);
 		assert_true(edges.scanning.edge_bytes.value > edges.paging.edge_bytes.value);
 		/* The bounds are one step apart. */
-		assert_in_range(edges.paging.high_bytes.value - edges.paging.low_bytes.value,
-				1, edges.paging.high_bytes.value / 49);
-		assert_in_range(edges.scanning.high_bytes.value -
-					edges.scanning.low_bytes.value,
-				1, edges.scanning.high_bytes.value / 49);
+		assert_in_range(edges.paging.high_bytes.value - edges.paging.low_bytes.value, 1,
+				edges.paging.high_bytes.value / 49);
+		assert_in_range(edges.scanning.high_bytes.value - edges.scanning.low_bytes.value, 1,
+				edges.scanning.high_bytes.value / 49);
 	}
 }
 
-static void test_noise(void **unused)
+TEST(test_noise)
 {
 	unsigned right = 0;
 
-	(void)unused;
 	for (int i = 0; i < 200; i++) {
 		struct invented guest = {.kernel_bytes = 70 * MIB,
 					 .set_bytes = 300 * MIB,
@@ -140,12 +136,11 @@ static void test_noise(void **unused)
 	assert_in_range(right, 170, 200);
 }
 
-static void test_a_single_spike_is_no_edge(void **unused)
+TEST(test_a_single_spike_is_no_edge)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
-	(void)unused;
 	n_points = 0;
 	while (add(observe(&guest, FULL)) == WSS_EDGE_UNSURE)
 		;
@@ -160,11 +155,10 @@ static void test_a_single_spike_is_no_edge(void **unused)
 	assert_int_equal(edges.paging.high_bytes.value, 900 * MIB);
 }
 
-static void test_each_sign(void **unused)
+TEST(test_each_sign)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 
-	(void)unused;
 	for (int sign = 0; sign < 3; sign++) {
 		struct wss_edge_point point;
 
@@ -185,12 +179,11 @@ static void test_each_sign(void **unused)
 }
 
 /* Anonymous memory without swap: nothing is read, and the balloon does not fill. */
-static void test_a_guest_that_gives_up_nothing(void **unused)
+TEST(test_a_guest_that_gives_up_nothing)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
-	(void)unused;
 	squeeze(&guest, 50, 800 * MIB);
 	point = observe(&guest, 790 * MIB);
 	point.refused_bytes = wss_amount_of(760 * MIB);
@@ -223,11 +216,10 @@ static void test_a_guest_that_gives_up_nothing(void **unused)
 	assert_int_equal(add(point), WSS_EDGE_PAGES);
 }
 
-static void test_nothing_is_found(void **unused)
+TEST(test_nothing_is_found)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 
-	(void)unused;
 	squeeze(&guest, 50, 500 * MIB);
 	assert_absent(&edges.paging, "it did not page at any size");
 	assert_absent(&edges.scanning, "it had free memory at every size");
@@ -240,20 +232,18 @@ static void test_nothing_is_found(void **unused)
 }
 
 /* Rates that the guest or libvirt do not report are no zeros that a later figure exceeds. */
-static void test_unknown_figures(void **unused)
+TEST(test_unknown_figures)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
-	(void)unused;
 	n_points = 0;
 	for (int i = 0; i < WSS_EDGE_BASE_POINTS; i++)
 		add((struct wss_edge_point){.size_bytes = FULL});
 	point = observe(&guest, 900 * MIB);
 	point.read_bytes_per_s = wss_amount_of(100 * MIB);
 	assert_int_equal(add(point), WSS_EDGE_CLEAR);
-	assert_int_equal(add((struct wss_edge_point){.size_bytes = 800 * MIB}),
-			 WSS_EDGE_CLEAR);
+	assert_int_equal(add((struct wss_edge_point){.size_bytes = 800 * MIB}), WSS_EDGE_CLEAR);
 	n_points = 0;
 	for (int i = 0; i < WSS_EDGE_BASE_POINTS; i++)
 		add((struct wss_edge_point){.size_bytes = FULL});
@@ -262,24 +252,22 @@ static void test_unknown_figures(void **unused)
 	assert_absent(&edges.scanning, "does not report its free memory");
 }
 
-static void test_a_full_page_cache(void **unused)
+TEST(test_a_full_page_cache)
 {
 	struct invented guest = {
 		.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB, .cold_bytes = 2000 * MIB};
 
-	(void)unused;
 	squeeze(&guest, 20, 64 * MIB);
 	assert_int_equal(edges.scanning.high_bytes.value, FULL);
 	assert_encloses(&edges.paging, 374 * MIB);
 }
 
-static void test_freed_memory_is_no_scanning(void **unused)
+TEST(test_freed_memory_is_no_scanning)
 {
 	struct invented guest = {
 		.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB, .cold_bytes = 100 * MIB};
 	uint64_t low;
 
-	(void)unused;
 	squeeze(&guest, 20, 64 * MIB);
 	low = edges.scanning.low_bytes.value;
 	points[6].free_bytes.value += 30 * MIB;
@@ -287,12 +275,11 @@ static void test_freed_memory_is_no_scanning(void **unused)
 	assert_int_equal(edges.scanning.low_bytes.value, low);
 }
 
-static void test_pressure_of_the_host(void **unused)
+TEST(test_pressure_of_the_host)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
-	(void)unused;
 	squeeze(&guest, 50, 800 * MIB);
 	point = observe(&guest, 700 * MIB);
 	point.read_bytes_per_s = wss_amount_of(100 * MIB);
@@ -304,13 +291,12 @@ static void test_pressure_of_the_host(void **unused)
 	assert_absent(&edges.paging, "the host itself was short of memory");
 }
 
-static void test_paging_must_end_at_the_full_size(void **unused)
+TEST(test_paging_must_end_at_the_full_size)
 {
 	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB};
 	struct wss_edge_point point;
 	uint64_t edge;
 
-	(void)unused;
 	squeeze(&guest, 20, 64 * MIB);
 	edge = edges.paging.edge_bytes.value;
 	point = observe(&guest, FULL);
@@ -328,19 +314,5 @@ static void test_paging_must_end_at_the_full_size(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_known_set),
-		cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_a_single_spike_is_no_edge),
-		cmocka_unit_test(test_each_sign),
-		cmocka_unit_test(test_a_guest_that_gives_up_nothing),
-		cmocka_unit_test(test_nothing_is_found),
-		cmocka_unit_test(test_unknown_figures),
-		cmocka_unit_test(test_a_full_page_cache),
-		cmocka_unit_test(test_freed_memory_is_no_scanning),
-		cmocka_unit_test(test_pressure_of_the_host),
-		cmocka_unit_test(test_paging_must_end_at_the_full_size),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -18,7 +18,6 @@ static char path[PATH_MAX];
 
 static int set_up(void **unused)
 {
-	(void)unused;
 	tree = make_tree();
 	make_path(path, "%s/file", tree);
 	return 0;
@@ -26,7 +25,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	remove_tree(tree);
 	return 0;
 }
@@ -63,11 +61,10 @@ static int files_in_tree(void)
 	return n - 2;
 }
 
-static void test_new_file(void **unused)
+TEST(test_new_file)
 {
 	struct stat old, new;
 
-	(void)unused;
 	assert_int_equal(replace("first", false, NULL), 0);
 	assert_file_holds(path, "first");
 	assert_int_equal(chmod(path, 0666), 0);
@@ -81,11 +78,10 @@ static void test_new_file(void **unused)
 }
 
 /* A file that is open or has another link is neither written to nor truncated. */
-static void test_old_file_stays(void **unused)
+TEST(test_old_file_stays)
 {
 	char other[PATH_MAX];
 
-	(void)unused;
 	put(path, "old", 0644);
 	assert_int_equal(link(path, make_path(other, "%s/other", tree)), 0);
 	assert_int_equal(replace("new", true, NULL), 0);
@@ -93,11 +89,10 @@ static void test_old_file_stays(void **unused)
 	assert_file_holds(path, "new");
 }
 
-static void test_name_is_taken(void **unused)
+TEST(test_name_is_taken)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	put(path, "theirs", 0600);
 	assert_int_equal(replace("ours", false, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "just created it");
@@ -105,11 +100,10 @@ static void test_name_is_taken(void **unused)
 	assert_int_equal(files_in_tree(), 1);
 }
 
-static void test_nothing_stays_of_what_is_given_up(void **unused)
+TEST(test_nothing_stays_of_what_is_given_up)
 {
 	struct wss_newfile file = WSS_NEWFILE_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_newfile_make(path, 0600, &file, NULL), 0);
 	/* A process that is killed now leaves nothing. */
 	assert_int_equal(files_in_tree(), 0);
@@ -123,11 +117,10 @@ static void test_nothing_stays_of_what_is_given_up(void **unused)
 }
 
 /* A file system without unnamed files. */
-static void test_named_file(void **unused)
+TEST(test_named_file)
 {
 	struct wss_newfile file = WSS_NEWFILE_INIT;
 
-	(void)unused;
 	assert_int_equal(setenv("VIRT_WSS_FAULT", "no-tmpfile", 1), 0);
 	assert_int_equal(wss_newfile_make(path, 0600, &file, NULL), 0);
 	assert_int_equal(files_in_tree(), 1);
@@ -156,7 +149,7 @@ static bool is_removed(const char *name)
 	return access(in_tree(name), F_OK) < 0;
 }
 
-static void test_leftovers(void **unused)
+TEST(test_leftovers)
 {
 	static const char *const others[] = {
 		".virt-wss-0123456789abcde.new",  ".virt-wss-0123456789abcdef0.new",
@@ -165,7 +158,6 @@ static void test_leftovers(void **unused)
 	};
 	struct wss_newfile file = WSS_NEWFILE_INIT;
 
-	(void)unused;
 	put(in_tree(LEFTOVER), "half", 0600);
 	assert_true(is_removed(LEFTOVER));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -179,12 +171,11 @@ static void test_leftovers(void **unused)
 }
 
 /* Files that may not be ours: with a second name, with any lock, or not regular. */
-static void test_no_leftovers(void **unused)
+TEST(test_no_leftovers)
 {
 	struct flock byte = {.l_type = F_RDLCK, .l_start = 5, .l_len = 1};
 	int fd;
 
-	(void)unused;
 	put(in_tree("mine"), "mine", 0600);
 	assert_int_equal(symlinkat("mine", AT_FDCWD, in_tree(LEFTOVER)), 0);
 	assert_false(is_removed(LEFTOVER));
@@ -218,9 +209,8 @@ static void test_no_leftovers(void **unused)
  * Killed after it was created, with a name from the start or none: nothing is left that the next
  * write does not remove.
  */
-static void test_killed(void **unused)
+TEST(test_killed)
 {
-	(void)unused;
 	for (int named = 0; named < 2; named++) {
 		int status;
 		pid_t pid = fork();
@@ -228,8 +218,8 @@ static void test_killed(void **unused)
 		if (pid == 0) {
 			struct wss_newfile file = WSS_NEWFILE_INIT;
 
-			if ((named ? wss_newfile_make_named : wss_newfile_make)(path, 0600,
-										&file, NULL) == 0)
+			if ((named ? wss_newfile_make_named : wss_newfile_make)(path, 0600, &file,
+										NULL) == 0)
 				kill(getpid(), SIGKILL);
 			_exit(1);
 		}
@@ -262,14 +252,13 @@ static void refused(const char *what)
 	assert_int_equal(after.st_ino, before.st_ino);
 }
 
-static void test_special_files(void **unused)
+TEST(test_special_files)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct wss_error err = WSS_ERROR_INIT;
 	char other[PATH_MAX];
 	int fd;
 
-	(void)unused;
 	assert_int_equal(mkfifo(path, 0600), 0);
 	refused("a FIFO, not a regular file");
 	assert_int_equal(wss_file_open(path, &fd, &err), -1);
@@ -295,12 +284,11 @@ static void test_special_files(void **unused)
 	refused("a symbolic link");
 }
 
-static void test_places(void **unused)
+TEST(test_places)
 {
 	struct wss_place place = WSS_PLACE_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_place_find("", &place, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "no file named");
 	assert_int_equal(wss_place_find("/", &place, NULL), -1);
@@ -352,12 +340,11 @@ static int check_as_other(void)
 }
 
 /* In /tmp not even root writes to or replaces another user's file. */
-static void test_sticky_directory(void **unused)
+TEST(test_sticky_directory)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct stat st;
 
-	(void)unused;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(tree, 01777), 0);
@@ -383,13 +370,12 @@ static void test_sticky_directory(void **unused)
 }
 
 /* A path may name inherited descriptors, which are used as they are. */
-static void test_descriptors(void **unused)
+TEST(test_descriptors)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	char name[32], data[8] = "";
 	int fds[2], fd = -1, own;
 
-	(void)unused;
 	assert_int_equal(pipe(fds), 0);
 	own = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 	snprintf(name, sizeof(name), "/dev/fd/%d", fds[1]);
@@ -418,14 +404,13 @@ static void test_descriptors(void **unused)
 	close(own);
 }
 
-static void test_read(void **unused)
+TEST(test_read)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	char name[32], *text;
 	size_t len;
 	int fds[2];
 
-	(void)unused;
 	put(path, "12345", 0600);
 	assert_int_equal(wss_file_read(path, 5, &text, &len, NULL), 0);
 	assert_string_equal(text, "12345");
@@ -443,13 +428,12 @@ static void test_read(void **unused)
 	close(fds[0]);
 }
 
-static void test_lock(void **unused)
+TEST(test_lock)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t began_ns;
 	int one, two;
 
-	(void)unused;
 	put(path, "", 0600);
 	one = open(path, O_RDWR);
 	two = open(path, O_RDWR);
@@ -471,14 +455,13 @@ static void test_lock(void **unused)
  * A stop request ends waiting for a lock, and for the reader of a pipe. This test is the last,
  * because the flag stays set.
  */
-static void test_stop(void **unused)
+TEST(test_stop)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	static char data[1 << 20];
 	uint64_t began_ns;
 	int one, two, fds[2];
 
-	(void)unused;
 	put(path, "", 0600);
 	one = open(path, O_RDWR);
 	two = open(path, O_RDWR);
@@ -505,27 +488,8 @@ static void test_stop(void **unused)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_new_file),
-		TEST(test_old_file_stays),
-		TEST(test_name_is_taken),
-		TEST(test_nothing_stays_of_what_is_given_up),
-		TEST(test_named_file),
-		TEST(test_leftovers),
-		TEST(test_no_leftovers),
-		TEST(test_killed),
-		TEST(test_special_files),
-		TEST(test_places),
-		TEST(test_sticky_directory),
-		TEST(test_descriptors),
-		TEST(test_read),
-		TEST(test_lock),
-		TEST(test_stop),
-	};
-
 	/* Ignored, as in the program. */
 	signal(SIGPIPE, SIG_IGN);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include "base/units.h"
-#include "wss/gauge.h"
+#include "measure/gauge.h"
 
 static struct wss_gauge_reading entries(uint64_t n_4k, uint64_t n_2m, uint64_t n_1g)
 {
-	return (struct wss_gauge_reading){ n_4k, n_2m, n_1g, false, 0, false, 0 };
+	return (struct wss_gauge_reading){n_4k, n_2m, n_1g, false, 0, false, 0};
 }
 
 /* A reading with faults and flushes as a real kernel counts them. */
 static struct wss_gauge_reading counted(uint64_t n_4k, uint64_t n_2m, uint64_t faults,
 					uint64_t flushes)
 {
-	return (struct wss_gauge_reading){ n_4k, n_2m, 0, true, faults, true, flushes };
+	return (struct wss_gauge_reading){n_4k, n_2m, 0, true, faults, true, flushes};
 }
 
 /* Returns the result over n readings, the first of which is the base. */
@@ -38,29 +34,27 @@ static struct wss_gauge_result over(const struct wss_gauge_reading *readings, si
 	return result;
 }
 
-#define OVER(ram_bytes, ...)                                                  \
-	over((const struct wss_gauge_reading[]){ __VA_ARGS__ },               \
-	     sizeof((const struct wss_gauge_reading[]){ __VA_ARGS__ }) /      \
-		     sizeof(struct wss_gauge_reading),                        \
+#define OVER(ram_bytes, ...)                                           \
+	over((const struct wss_gauge_reading[]){__VA_ARGS__},          \
+	     sizeof((const struct wss_gauge_reading[]){__VA_ARGS__}) / \
+		     sizeof(struct wss_gauge_reading),                 \
 	     ram_bytes)
 
-static void test_bytes(void **unused)
+TEST(test_bytes)
 {
 	struct wss_gauge_reading reading = entries(3, 2, 1);
 
-	(void)unused;
 	assert_int_equal(wss_gauge_bytes(&reading), 12 * WSS_KIB + 4 * WSS_MIB + WSS_GIB);
 	reading = entries(0, 0, 0);
 	assert_int_equal(wss_gauge_bytes(&reading), 0);
 }
 
 /* Nothing lost: both bounds are the largest gauge. */
-static void test_exact(void **unused)
+TEST(test_exact)
 {
 	struct wss_gauge_result r = OVER(512 * WSS_MIB, counted(10, 0, 1000, 7),
 					 counted(2000, 0, 2990, 7), counted(4518, 0, 5508, 7));
 
-	(void)unused;
 	assert_int_equal(r.wss_bytes, 4518 * 4 * WSS_KIB);
 	assert_int_equal(r.low_bytes, r.wss_bytes);
 	assert_int_equal(r.high_bytes, r.wss_bytes);
@@ -69,11 +63,10 @@ static void test_exact(void **unused)
 	assert_int_equal(r.fallen_bytes, 0);
 }
 
-static void test_base_only(void **unused)
+TEST(test_base_only)
 {
 	struct wss_gauge_result r = OVER(0, entries(0, 0, 0));
 
-	(void)unused;
 	assert_int_equal(r.wss_bytes, 0);
 	assert_int_equal(r.granularity_bytes, 4096);
 	/* Memory that was mapped again before the first reading has been touched, too. */
@@ -81,11 +74,10 @@ static void test_base_only(void **unused)
 	assert_int_equal(r.wss_bytes, 25 * 4 * WSS_KIB);
 }
 
-static void test_granularity(void **unused)
+TEST(test_granularity)
 {
 	struct wss_gauge_result r = OVER(512 * WSS_MIB, entries(0, 0, 0), entries(5, 37, 0));
 
-	(void)unused;
 	/* Each of the 42 entries is one touched page at least. */
 	assert_int_equal(r.granularity_bytes, 2 * WSS_MIB);
 	assert_int_equal(r.low_bytes, 42 * 4 * WSS_KIB);
@@ -106,21 +98,19 @@ static void test_granularity(void **unused)
 }
 
 /* The gauge falls when the host unmaps memory; the largest value stays. */
-static void test_falls(void **unused)
+TEST(test_falls)
 {
-	struct wss_gauge_result r = OVER(0, entries(0, 0, 0), entries(100, 0, 0),
-					 entries(60, 0, 0), entries(90, 0, 0), entries(85, 0, 0));
+	struct wss_gauge_result r = OVER(0, entries(0, 0, 0), entries(100, 0, 0), entries(60, 0, 0),
+					 entries(90, 0, 0), entries(85, 0, 0));
 
-	(void)unused;
 	assert_int_equal(r.wss_bytes, 100 * 4 * WSS_KIB);
 	assert_int_equal(r.fallen_bytes, 45 * 4 * WSS_KIB);
 }
 
-static void test_excess_faults(void **unused)
+TEST(test_excess_faults)
 {
 	struct wss_gauge_result r;
 
-	(void)unused;
 	/* 100 entries were lost and came back: 300 faults, 200 entries grown. */
 	r = OVER(0, counted(0, 0, 50, 1), counted(200, 0, 350, 2));
 	assert_int_equal(r.excess_faults, 100);
@@ -142,11 +132,10 @@ static void test_excess_faults(void **unused)
 }
 
 /* Somebody else's dirty log splits 10 large entries within the window: no page was touched. */
-static void test_split(void **unused)
+TEST(test_split)
 {
 	struct wss_gauge_result r;
 
-	(void)unused;
 	r = OVER(0, counted(2, 0, 100, 1), counted(2, 10, 110, 1), counted(5122, 0, 110, 1));
 	assert_int_equal(r.low_bytes, 12 * 4 * WSS_KIB);
 	assert_int_equal(r.wss_bytes, r.high_bytes);
@@ -154,12 +143,11 @@ static void test_split(void **unused)
 }
 
 /* If no TLB flush was requested, nothing was unmapped, whatever the faults suggest. */
-static void test_flush_rule(void **unused)
+TEST(test_flush_rule)
 {
 	struct wss_gauge_reading lacks;
 	struct wss_gauge_result r;
 
-	(void)unused;
 	r = OVER(0, counted(0, 0, 0, 9), counted(200, 0, 350, 9));
 	assert_int_equal(r.excess_faults, 0);
 	assert_int_equal(r.high_bytes, r.low_bytes);
@@ -179,12 +167,11 @@ static void test_flush_rule(void **unused)
 	assert_int_equal(r.excess_faults, 150);
 }
 
-static void test_faults_unknown(void **unused)
+TEST(test_faults_unknown)
 {
 	struct wss_gauge_reading known = counted(200, 0, 350, 2), unknown = entries(200, 0, 0);
 	struct wss_gauge_result r;
 
-	(void)unused;
 	r = OVER(0, entries(0, 0, 0), known);
 	assert_int_equal(r.excess_faults, 0);
 	r = OVER(0, counted(0, 0, 0, 0), unknown);
@@ -194,12 +181,11 @@ static void test_faults_unknown(void **unused)
 	assert_int_equal(r.excess_faults, 0);
 }
 
-static void test_caps(void **unused)
+TEST(test_caps)
 {
 	/* Device memory is counted, too: there are more entries than RAM. */
 	struct wss_gauge_result r = OVER(WSS_MIB, entries(0, 0, 0), entries(1000, 0, 0));
 
-	(void)unused;
 	assert_int_equal(r.low_bytes, WSS_MIB);
 	assert_int_equal(r.high_bytes, WSS_MIB);
 	r = OVER(0, entries(0, 0, 0), entries(1000, 0, 0));
@@ -207,14 +193,13 @@ static void test_caps(void **unused)
 }
 
 /* Sums that overflow saturate, and never wrap to a small number. */
-static void test_hostile_numbers(void **unused)
+TEST(test_hostile_numbers)
 {
-	static const uint64_t numbers[] = { 0, 1, 4096, 1ULL << 43, 1ULL << 52, 1ULL << 63,
-					    UINT64_MAX - 1, UINT64_MAX };
+	static const uint64_t numbers[] = {0,	       1,	   4096,	   1ULL << 43,
+					   1ULL << 52, 1ULL << 63, UINT64_MAX - 1, UINT64_MAX};
 	const size_t n = sizeof(numbers) / sizeof(numbers[0]);
 	struct wss_gauge_reading reading = entries(UINT64_MAX, UINT64_MAX, UINT64_MAX);
 
-	(void)unused;
 	assert_true(wss_gauge_bytes(&reading) == UINT64_MAX);
 	reading = entries(1ULL << 52, 0, 0);
 	assert_true(wss_gauge_bytes(&reading) == UINT64_MAX);
@@ -222,10 +207,12 @@ static void test_hostile_numbers(void **unused)
 	assert_true(wss_gauge_bytes(&reading) == UINT64_MAX);
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < n; j++) {
-			struct wss_gauge_reading a = { numbers[i], numbers[j], numbers[n - 1 - i],
-						       true, numbers[j], true, numbers[i] };
-			struct wss_gauge_reading b = { numbers[j], numbers[n - 1 - j], numbers[i],
-						       true, numbers[i], true, numbers[j] };
+			struct wss_gauge_reading a = {numbers[i], numbers[j], numbers[n - 1 - i],
+						      true,	  numbers[j], true,
+						      numbers[i]};
+			struct wss_gauge_reading b = {numbers[j], numbers[n - 1 - j], numbers[i],
+						      true,	  numbers[i],	      true,
+						      numbers[j]};
 			struct wss_gauge_result r;
 
 			/* over() checks the order of the bounds. */
@@ -239,19 +226,5 @@ static void test_hostile_numbers(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_base_only),
-		cmocka_unit_test(test_granularity),
-		cmocka_unit_test(test_falls),
-		cmocka_unit_test(test_excess_faults),
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_flush_rule),
-		cmocka_unit_test(test_faults_unknown),
-		cmocka_unit_test(test_caps),
-		cmocka_unit_test(test_hostile_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

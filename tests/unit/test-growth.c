@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "wss/growth.h"
-#include "wss/sizing.h"
+#include "history/growth.h"
+#include "sizing/sizing.h"
 
 #define MIB (1ULL << 20)
 #define WINDOWS 12
@@ -34,9 +34,7 @@ static double endless(double seconds)
 	return fmax(0, (40.0 + 8 * log(seconds)) * MIB);
 }
 
-/*
- * Makes n windows of the curve; points are the times of the polls, including the window's end.
- */
+/* Makes n windows of the curve; points are the times of the polls, including the window's end. */
 static struct wss_summary windows_of(curve touched, double window_s, double first_s, size_t n)
 {
 	struct wss_summary summary = {0};
@@ -47,8 +45,7 @@ static struct wss_summary windows_of(curve touched, double window_s, double firs
 			.wall = (time_t)i, .method = "mmu", .wss_bytes = wss_amount_of(bytes)};
 
 		for (double t = first_s; t < window_s; t *= 1.25)
-			wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
-					     (uint64_t)touched(t));
+			wss_sample_curve_add(&sample, (uint64_t)(t * 1e9), (uint64_t)touched(t));
 		wss_sample_curve_add(&sample, ns, bytes);
 		assert_int_equal(wss_summary_add(&summary, &sample), 0);
 	}
@@ -65,11 +62,10 @@ static struct wss_growth growth_of(curve touched, double window_s, double first_
 }
 
 /* Windows that have seen all of a set show no growth. */
-static void test_over(void **unused)
+TEST(test_over)
 {
 	struct wss_growth growth;
 
-	(void)unused;
 	constant_s = 0.4;
 	growth = growth_of(at_random, 4, 0.001);
 	assert_true(growth.known);
@@ -81,12 +77,11 @@ static void test_over(void **unused)
 }
 
 /* Windows of 500 ms, which saw 41 MiB of a set of 97. */
-static void test_cut_short(void **unused)
+TEST(test_cut_short)
 {
 	static const curve curves[] = {at_random, loop};
 	static const double constants[] = {0.909, 1.183};
 
-	(void)unused;
 	for (size_t i = 0; i < 2; i++) {
 		struct wss_growth growth;
 		double seen;
@@ -119,13 +114,12 @@ static void growth_is_endless_after_a_pause(void)
  * Random accesses slow down: the rest of the set is extrapolated, not growth without end. Windows of
  * 2 time constants see 86 % of it, of 3 of them 95 %, of 4 98 %.
  */
-static void test_slows_down(void **unused)
+TEST(test_slows_down)
 {
-	static const double constants_s[] = { 5, 4, 10 / 3.0, 2.5 };
+	static const double constants_s[] = {5, 4, 10 / 3.0, 2.5};
 	/* At most that share of the set. */
-	static const double most[] = { 1.1, 0.65, 0.4, 0.2 };
+	static const double most[] = {1.1, 0.65, 0.4, 0.2};
 
-	(void)unused;
 	for (size_t i = 0; i < 4; i++) {
 		struct wss_growth growth;
 		double missing, beyond;
@@ -140,16 +134,12 @@ static void test_slows_down(void **unused)
 	growth_is_endless_after_a_pause();
 }
 
-/*
- * A curve that rises forever is extrapolated exactly: to 40 + 8 ln(300) MiB after five
- * minutes.
- */
-static void test_endless(void **unused)
+/* A curve that rises forever is extrapolated exactly: to 40 + 8 ln(300) MiB after five minutes. */
+TEST(test_endless)
 {
-	static const double windows_s[] = { 0.5, 4, 10 };
+	static const double windows_s[] = {0.5, 4, 10};
 	struct wss_growth growth;
 
-	(void)unused;
 	for (size_t i = 0; i < 3; i++) {
 		double beyond, end;
 
@@ -171,11 +161,10 @@ static void test_endless(void **unused)
  * A curve of a few points, as from methods whose polls are expensive, is enough; its end alone
  * is not.
  */
-static void test_few_points(void **unused)
+TEST(test_few_points)
 {
 	struct wss_growth growth;
 
-	(void)unused;
 	constant_s = 0.4;
 	growth = growth_of(at_random, 4, 2);
 	assert_true(growth.known);
@@ -189,12 +178,11 @@ static void test_few_points(void **unused)
 }
 
 /* Zero, and more than any guest has. */
-static void test_absurd(void **unused)
+TEST(test_absurd)
 {
 	struct wss_summary summary = {0};
 	struct wss_growth growth = wss_growth_of(&summary);
 
-	(void)unused;
 	assert_false(growth.known);
 	summary.samples = 10;
 	for (size_t k = 20; k < 24; k++) {
@@ -213,16 +201,16 @@ static void test_absurd(void **unused)
 }
 
 /* Sizing gives an extrapolated size, limited by the guest's memory, with low confidence. */
-static void test_sizing(void **unused)
+TEST(test_sizing)
 {
-	static const struct wss_sizing_rule rule = {.percentile = 0.95,
-						    .headroom_percent = 20};
+	static const struct wss_sizing_rule rule = {.percentile = 0.95, .headroom_percent = 20};
 	static const struct wss_policy none;
+	const struct wss_learned proved = {
+		.known = true, .target_bytes = 100 * MIB, .confidence = WSS_CONFIDENCE_HIGH};
 	struct wss_sizing_state state = {.held_bytes = wss_amount_of(900 * MIB)};
 	struct wss_summary summary;
 	struct wss_sizing sizing;
 
-	(void)unused;
 	constant_s = 0.909;
 	summary = windows_of(at_random, 0.5, 0.001, 1000);
 	summary.last = summary.first + 8 * 86400;
@@ -240,9 +228,13 @@ static void test_sizing(void **unused)
 	summary = windows_of(at_random, 8, 0.001, 1000);
 	summary.last = summary.first + 8 * 86400;
 	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
-	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
 	assert_false(sizing.grown_bytes.known);
 	assert_in_range(sizing.recommended_bytes.value, 116 * MIB, 120 * MIB);
+	/* Only then a size that has proved itself is trusted. */
+	state.learned = &proved;
+	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
 	wss_summary_free(&summary);
 	/* And with windows that do not show growth. */
 	summary = windows_of(at_random, 8, 8, 1000);
@@ -255,13 +247,5 @@ static void test_sizing(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_over),
-		cmocka_unit_test(test_cut_short),
-		cmocka_unit_test(test_slows_down),
-		cmocka_unit_test(test_endless), cmocka_unit_test(test_few_points),
-		cmocka_unit_test(test_absurd),	cmocka_unit_test(test_sizing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

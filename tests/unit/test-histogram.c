@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "wss/summary.h"
+#include "history/summary.h"
 
 #define PAGE 4096ULL
 
@@ -22,11 +22,10 @@ static uint64_t next(uint64_t *state)
 }
 
 /* Never below the counted size, never more than 1/64 and a page above. */
-static void test_edges(void **unused)
+TEST(test_edges)
 {
 	uint64_t state = 1;
 
-	(void)unused;
 	for (int i = 0; i < 100000; i++) {
 		uint64_t bytes = next(&state), edge = wss_histogram_edge(bytes);
 
@@ -41,14 +40,13 @@ static void test_edges(void **unused)
 }
 
 /* Percentiles are exact to the bucket: the same as sorting all sizes. */
-static void test_percentiles(void **unused)
+TEST(test_percentiles)
 {
-	static const double ps[] = { 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1 };
-	struct wss_histogram histogram = { 0 };
+	static const double ps[] = {0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1};
+	struct wss_histogram histogram = {0};
 	static uint64_t values[1000];
 	uint64_t state = 7;
 
-	(void)unused;
 	assert_int_equal(wss_histogram_percentile(&histogram, 0.5), 0);
 	for (size_t i = 0; i < 1000; i++) {
 		values[i] = next(&state);
@@ -67,11 +65,10 @@ static void test_percentiles(void **unused)
 }
 
 /* 0.95 of 20 is rank 19, not 20, whatever the binary fraction is. */
-static void test_rank_rounding(void **unused)
+TEST(test_rank_rounding)
 {
-	struct wss_histogram histogram = { 0 };
+	struct wss_histogram histogram = {0};
 
-	(void)unused;
 	for (uint64_t i = 1; i <= 20; i++)
 		wss_histogram_add(&histogram, i * PAGE);
 	assert_int_equal(wss_histogram_percentile(&histogram, 0.95), 19 * PAGE);
@@ -93,12 +90,11 @@ static void assert_same(const struct wss_histogram *a, const struct wss_histogra
 }
 
 /* Merging the parts in either order gives the whole. */
-static void test_merge(void **unused)
+TEST(test_merge)
 {
-	struct wss_histogram whole = { 0 }, parts[3] = { 0 }, forth = { 0 }, back = { 0 };
+	struct wss_histogram whole = {0}, parts[3] = {0}, forth = {0}, back = {0};
 	uint64_t state = 99;
 
-	(void)unused;
 	for (int i = 0; i < 3000; i++) {
 		uint64_t bytes = next(&state);
 
@@ -118,15 +114,14 @@ static void test_merge(void **unused)
 	wss_histogram_free(&back);
 }
 
-static void test_stored(void **unused)
+TEST(test_stored)
 {
-	struct wss_histogram histogram = { 0 }, again;
+	struct wss_histogram histogram = {0}, again;
 	static uint8_t buf[20000];
 	const uint8_t *at = buf;
 	uint64_t state = 3;
 	size_t len;
 
-	(void)unused;
 	for (int i = 0; i < 3000; i++)
 		wss_histogram_add(&histogram, next(&state));
 	len = wss_histogram_encode(&histogram, NULL, 0);
@@ -149,16 +144,15 @@ static void test_stored(void **unused)
 }
 
 /* The file may contain anything. */
-static void test_stored_hostile(void **unused)
+TEST(test_stored_hostile)
 {
-	static const uint8_t huge[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1 };
+	static const uint8_t huge[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1};
 	uint64_t state = 5;
 
-	(void)unused;
 	for (int i = 0; i < 20000; i++) {
 		size_t len = (size_t)(next(&state) % 64);
 		wss_auto_free uint8_t *copy = malloc(len + 1);
-		struct wss_summary summary = { 0 };
+		struct wss_summary summary = {0};
 		struct wss_histogram histogram;
 		const uint8_t *at = copy;
 
@@ -178,35 +172,32 @@ static void test_stored_hostile(void **unused)
 	}
 }
 
-/*
- * Counts so large that as doubles they are 2^64, and sums of counts and sizes that overflow.
- */
-static void test_large_counts(void **unused)
+/* Counts so large that as doubles they are 2^64, and sums of counts and sizes that overflow. */
+TEST(test_large_counts)
 {
-	static const uint8_t counts[] = { 2,	1,    1,    4,	  0xfe, 0xff, 0xff,
-					  0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
+	static const uint8_t counts[] = {2,    1,    1,	   4,	 0xfe, 0xff, 0xff,
+					 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
 	static const struct {
 		uint8_t bytes[16];
 		size_t len;
 		int r;
 	} curves[] = {
 		/* One window of 2^48 pages, and of one page more. */
-		{ { 1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, 0 },
-		{ { 1, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, -EINVAL },
+		{{1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1}, 12, 0},
+		{{1, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1}, 12, -ERANGE},
 		/* 100,000,000 windows, and one more. */
-		{ { 1, 1, 7, 1, 7, 0x80, 0xc2, 0xd7, 0x2f }, 9, 0 },
-		{ { 1, 1, 7, 1, 7, 0x81, 0xc2, 0xd7, 0x2f }, 9, -EINVAL },
+		{{1, 1, 7, 1, 7, 0x80, 0xc2, 0xd7, 0x2f}, 9, 0},
+		{{1, 1, 7, 1, 7, 0x81, 0xc2, 0xd7, 0x2f}, 9, -EINVAL},
 	};
-	struct wss_histogram histogram = { 0 };
+	struct wss_histogram histogram = {0};
 	const uint8_t *at = counts;
 
-	(void)unused;
 	assert_int_equal(wss_histogram_decode(&at, counts + sizeof(counts), &histogram), 0);
 	assert_int_equal(histogram.total, UINT64_MAX);
 	assert_int_equal(wss_histogram_percentile(&histogram, 1), 5 * 4096);
 	wss_histogram_free(&histogram);
 	for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++) {
-		struct wss_summary summary = { 0 };
+		struct wss_summary summary = {0};
 
 		assert_int_equal(wss_summary_decode_curve(curves[i].bytes, curves[i].len, &summary),
 				 curves[i].r);
@@ -215,14 +206,13 @@ static void test_large_counts(void **unused)
 }
 
 /* No bucket is beyond that of the largest size. */
-static void test_last_bucket(void **unused)
+TEST(test_last_bucket)
 {
 	static const uint8_t beyond[] = {1, 0xc1, 0x17, 1};
 	struct wss_histogram histogram = {0};
 	uint8_t last[8];
 	const uint8_t *at = last;
 
-	(void)unused;
 	assert_int_equal(wss_histogram_add(&histogram, UINT64_MAX), 0);
 	assert_int_equal(wss_histogram_encode(&histogram, last, sizeof(last)), 4);
 	assert_memory_equal(last, ((const uint8_t[]){1, 0xc0, 0x17, 1}), 4);
@@ -236,24 +226,23 @@ static void test_last_bucket(void **unused)
 
 static struct wss_sample sample_of(uint64_t bytes, time_t when)
 {
-	struct wss_sample sample = { .wall = when,
-				     .method = "mmu",
-				     .wss_bytes = wss_amount_of(bytes),
-				     .low_bytes = wss_amount_of(bytes),
-				     .high_bytes = wss_amount_of(bytes) };
+	struct wss_sample sample = {.wall = when,
+				    .method = "mmu",
+				    .wss_bytes = wss_amount_of(bytes),
+				    .low_bytes = wss_amount_of(bytes),
+				    .high_bytes = wss_amount_of(bytes)};
 
 	for (uint64_t ms = 1; ms <= 4096; ms *= 2)
 		wss_sample_curve_add(&sample, ms * 1000000, bytes * ms / 4096);
 	return sample;
 }
 
-static void test_summary(void **unused)
+TEST(test_summary)
 {
-	struct wss_summary whole = { 0 }, first = { 0 }, second = { 0 }, again = { 0 };
+	struct wss_summary whole = {0}, first = {0}, second = {0}, again = {0};
 	wss_auto_free uint8_t *stored = NULL;
 	size_t len;
 
-	(void)unused;
 	for (uint64_t i = 1; i <= 100; i++) {
 		struct wss_sample sample = sample_of(i << 20, (time_t)(1000 + i));
 
@@ -299,9 +288,8 @@ static void test_summary(void **unused)
 	wss_summary_free(&second);
 }
 
-static void test_summary_times(void **unused)
+TEST(test_summary_times)
 {
-	(void)unused;
 	assert_int_equal(wss_summary_time_ns(0), 1000000);
 	assert_int_equal(wss_summary_time_ns(8), 10000000);
 	assert_true(wss_summary_time_ns(56) == 10000000000000ULL);
@@ -309,14 +297,5 @@ static void test_summary_times(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),	      cmocka_unit_test(test_percentiles),
-		cmocka_unit_test(test_rank_rounding), cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_stored),	      cmocka_unit_test(test_stored_hostile),
-		cmocka_unit_test(test_last_bucket),
-		cmocka_unit_test(test_large_counts),   cmocka_unit_test(test_summary),
-		cmocka_unit_test(test_summary_times),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -3,14 +3,13 @@
 
 #include <poll.h>
 
-#include "track/control.h"
-#include "track/hold.h"
+#include "measure/control.h"
+#include "measure/hold.h"
 
 static struct fake *fake;
 
 static int set_up(void **unused)
 {
-	(void)unused;
 	/* Adopt orphaned watchdogs, so that their end can be waited for. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fake = fake_new("hold");
@@ -19,7 +18,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	fake_free(fake);
 	return 0;
 }
@@ -85,12 +83,11 @@ static void assert_stops(struct wss_hold *hold)
 	assert_true(is_stopped());
 }
 
-static void test_stop_and_release(void **unused)
+TEST(test_stop_and_release)
 {
 	unsigned fds = count_fds();
 	struct wss_hold *hold = open_hold();
 
-	(void)unused;
 	/* Opening does not stop the guest. */
 	assert_false(is_stopped());
 	for (int i = 0; i < 20; i++) {
@@ -111,7 +108,7 @@ static void test_stop_and_release(void **unused)
 }
 
 /* A dead holder's lock and open files must not live on in the watchdog. */
-static void test_watchdog_holds_nothing(void **unused)
+TEST(test_watchdog_holds_nothing)
 {
 	struct wss_hold *hold;
 	wss_auto_dir DIR *dir = NULL;
@@ -119,7 +116,6 @@ static void test_watchdog_holds_nothing(void **unused)
 	int extra = open("/dev/null", O_RDONLY);
 	unsigned n = 0;
 
-	(void)unused;
 	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
 	hold = open_hold();
 	assert_stops(hold);
@@ -184,43 +180,39 @@ static void assert_let_go(pid_t holder, pid_t watchdog)
 	fake_touch(fake, 1);
 }
 
-static void test_holder_killed(void **unused)
+TEST(test_holder_killed)
 {
 	pid_t holder = start_holder(wait_for_ever), watchdog = get_watchdog(holder);
 
-	(void)unused;
 	assert_true(is_stopped());
 	kill(holder, SIGKILL);
 	assert_let_go(holder, watchdog);
 }
 
 /* Killed with its whole process group, as by a terminal or a job scheduler. */
-static void test_group_killed(void **unused)
+TEST(test_group_killed)
 {
 	pid_t holder = start_holder(wait_for_ever), watchdog = get_watchdog(holder);
 
-	(void)unused;
 	kill(-holder, SIGTERM);
 	kill(-holder, SIGKILL);
 	assert_let_go(holder, watchdog);
 }
 
-static void test_holder_exits(void **unused)
+TEST(test_holder_exits)
 {
 	pid_t holder = start_holder(return_at_once);
 
-	(void)unused;
 	assert_let_go(holder, 0);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 }
 
 /* The holder hangs until the watchdog's own deadline. */
-static void test_timeout(void **unused)
+TEST(test_timeout)
 {
 	struct wss_hold *hold;
 
-	(void)unused;
 	setenv("VIRT_WSS_FAULT", "short-hold", 1);
 	hold = open_hold();
 	unsetenv("VIRT_WSS_FAULT");
@@ -236,12 +228,11 @@ static void test_timeout(void **unused)
 }
 
 /* Only whoever else stopped the guest may resume it. */
-static void test_stopped_already(void **unused)
+TEST(test_stopped_already)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_hold *hold = open_hold();
 
-	(void)unused;
 	kill(fake->child, SIGSTOP);
 	wait_until(is_stopped());
 	assert_int_equal(wss_hold_stop(hold, &err), -1);
@@ -254,12 +245,11 @@ static void test_stopped_already(void **unused)
 }
 
 /* A watchdog that does not answer, or is dead, is replaced. */
-static void test_watchdog_lost(void **unused)
+TEST(test_watchdog_lost)
 {
 	struct wss_hold *hold = open_hold();
 	pid_t watchdog;
 
-	(void)unused;
 	assert_stops(hold);
 	wss_hold_release(hold);
 	watchdog = get_watchdog(getpid());
@@ -274,22 +264,19 @@ static void test_watchdog_lost(void **unused)
 
 	hold = open_hold();
 	assert_stops(hold);
-	/*
-	 * The watchdog is killed while it watches: the holder itself still releases the guest.
-	 */
+	/* The watchdog is killed while it watches: the holder itself still releases the guest. */
 	kill(get_watchdog(getpid()), SIGKILL);
 	wss_hold_release(hold);
 	wait_until(!is_stopped());
 	wss_hold_close(hold);
 }
 
-static void test_guest_gone(void **unused)
+TEST(test_guest_gone)
 {
 	struct fake *gone = fake_new("gone");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_hold *hold = NULL;
 
-	(void)unused;
 	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
 	assert_int_equal(wss_hold_open(&gone->guest->process, &hold, NULL), 0);
 	assert_int_equal(wss_hold_stop(hold, NULL), 0);
@@ -322,13 +309,12 @@ static int hold_in_storm(int ready)
 }
 
 /* Signals arrive at any moment, for the whole process group and for the watchdog. */
-static void test_signal_storm(void **unused)
+TEST(test_signal_storm)
 {
 	pid_t holder, watchdog;
 	int fds[2], status;
 	char c;
 
-	(void)unused;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	holder = fork();
 	if (holder == 0)
@@ -353,21 +339,8 @@ static void test_signal_storm(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stop_and_release),
-		cmocka_unit_test(test_watchdog_holds_nothing),
-		cmocka_unit_test(test_holder_killed),
-		cmocka_unit_test(test_group_killed),
-		cmocka_unit_test(test_holder_exits),
-		cmocka_unit_test(test_timeout),
-		cmocka_unit_test(test_stopped_already),
-		cmocka_unit_test(test_watchdog_lost),
-		cmocka_unit_test(test_guest_gone),
-		cmocka_unit_test(test_signal_storm),
-	};
-	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+	const struct CMUnitTest skipped[] = {cmocka_unit_test(test_needs_pidfd)};
 
-	alarm(60);
-	return have_pidfd() ? cmocka_run_group_tests(tests, set_up, tear_down)
+	return have_pidfd() ? tests_run_within(set_up, tear_down)
 			    : cmocka_run_group_tests(skipped, NULL, NULL);
 }

@@ -20,12 +20,11 @@ static struct wss_host opened(const char *tree)
 }
 
 /* If nothing can be read, everything is unknown, not "no". */
-static void test_empty(void **unused)
+TEST(test_empty)
 {
 	char *tree = make_tree();
 	struct wss_host host = opened(tree);
 
-	(void)unused;
 	assert_string_equal(host.release, "");
 	assert_int_equal(host.version, 0);
 	assert_int_equal(host.soft_dirty, WSS_UNKNOWN);
@@ -40,51 +39,49 @@ static void test_empty(void **unused)
 	remove_tree(tree);
 }
 
-static void test_huge_pages(void **unused)
+TEST(test_huge_pages)
 {
 	char *tree = make_tree();
 
-	(void)unused;
 	put_text(tree, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n");
 	assert_int_equal(opened(tree).huge_page_bytes, 512 * WSS_MIB);
 	/* No page at all would be divided by. */
 	put_text(tree, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "0\n");
-	assert_int_equal(opened(tree).huge_page_bytes, sysconf(_SC_PAGESIZE) * sysconf(_SC_PAGESIZE) / 8);
+	assert_int_equal(opened(tree).huge_page_bytes,
+			 sysconf(_SC_PAGESIZE) * sysconf(_SC_PAGESIZE) / 8);
 	remove_tree(tree);
 }
 
-static void test_no_sysroot(void **unused)
+TEST(test_no_sysroot)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_host host;
 
-	(void)unused;
 	assert_int_equal(wss_host_open("/does/not/exist", &host, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "/does/not/exist");
 }
 
-static void test_versions(void **unused)
+TEST(test_versions)
 {
 	static const struct {
 		const char *release;
 		unsigned version;
 	} table[] = {
-		{ "6.1.0-40-amd64\n", WSS_KERNEL_VERSION(6, 1) },
-		{ "5.15.0-91-generic\n", WSS_KERNEL_VERSION(5, 15) },
-		{ "5.19.0-rc1+\n", WSS_KERNEL_VERSION(5, 19) },
-		{ "5.14.0-362.8.1.el9_3.x86_64\n", WSS_KERNEL_VERSION(5, 14) },
-		{ "6.12-arch\n", WSS_KERNEL_VERSION(6, 12) },
-		{ "10.0.1\n", WSS_KERNEL_VERSION(10, 0) },
+		{"6.1.0-40-amd64\n", WSS_KERNEL_VERSION(6, 1)},
+		{"5.15.0-91-generic\n", WSS_KERNEL_VERSION(5, 15)},
+		{"5.19.0-rc1+\n", WSS_KERNEL_VERSION(5, 19)},
+		{"5.14.0-362.8.1.el9_3.x86_64\n", WSS_KERNEL_VERSION(5, 14)},
+		{"6.12-arch\n", WSS_KERNEL_VERSION(6, 12)},
+		{"10.0.1\n", WSS_KERNEL_VERSION(10, 0)},
 		/* Must not be mistaken for a new version. */
-		{ "6\n", 0 },
-		{ "linux\n", 0 },
-		{ "\n", 0 },
-		{ "4294967295.4294967295\n", 0 },
-		{ "1.1000\n", 0 },
+		{"6\n", 0},
+		{"linux\n", 0},
+		{"\n", 0},
+		{"4294967295.4294967295\n", 0},
+		{"1.1000\n", 0},
 	};
 	char *tree = make_tree();
 
-	(void)unused;
 	assert_true(WSS_KERNEL_VERSION(5, 4) < WSS_KERNEL_VERSION(5, 19));
 	assert_true(WSS_KERNEL_VERSION(6, 1) > WSS_KERNEL_VERSION(5, 19));
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -98,11 +95,10 @@ static void test_versions(void **unused)
 	remove_tree(tree);
 }
 
-static void test_soft_dirty(void **unused)
+TEST(test_soft_dirty)
 {
 	char *tree = make_tree();
 
-	(void)unused;
 	put_text(tree, "proc/self/smaps", SMAPS_HEAD "VmFlags: rd mr mw me sd \n");
 	assert_int_equal(opened(tree).soft_dirty, WSS_YES);
 	/* Some mappings may have been cleared. */
@@ -122,12 +118,11 @@ static void test_soft_dirty(void **unused)
 	remove_tree(tree);
 }
 
-static void test_kvm(void **unused)
+TEST(test_kvm)
 {
 	char *tree = make_tree();
 	struct wss_host host;
 
-	(void)unused;
 	put_text(tree, "sys/module/kvm/parameters/tdp_mmu", "Y\n");
 	put_text(tree, "sys/module/kvm_intel/parameters/ept", "Y\n");
 	host = opened(tree);
@@ -151,26 +146,27 @@ static void test_kvm(void **unused)
 	remove_tree(tree);
 }
 
-static void test_uuids(void **unused)
+TEST(test_uuids)
 {
 	static const struct {
 		const char *text;
 		const char *uuid;
 	} table[] = {
-		{ "A1B2C3D4-0000-4000-8000-00000000AAAA\n", UUID_A },
-		{ UUID_A, UUID_A },
-		{ "a1b2c3d40000400080000000" "0000aaaa\n", UUID_A },
+		{"A1B2C3D4-0000-4000-8000-00000000AAAA\n", UUID_A},
+		{UUID_A, UUID_A},
+		{"a1b2c3d40000400080000000"
+		 "0000aaaa\n",
+		 UUID_A},
 		/* Values used by firmware that has no UUID. */
-		{ "00000000-0000-0000-0000-000000000000\n", "" },
-		{ "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF\n", "" },
-		{ "Not Settable\n", "" },
-		{ "a1b2c3d4\n", "" },
-		{ UUID_A "0\n", "" },
-		{ "\n", "" },
+		{"00000000-0000-0000-0000-000000000000\n", ""},
+		{"FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF\n", ""},
+		{"Not Settable\n", ""},
+		{"a1b2c3d4\n", ""},
+		{UUID_A "0\n", ""},
+		{"\n", ""},
 	};
 	char *tree = make_tree();
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		put_text(tree, DMI, table[i].text);
 		put_text(tree, "etc/machine-id", table[i].text);
@@ -181,11 +177,10 @@ static void test_uuids(void **unused)
 }
 
 /* The kernel on which this test runs. */
-static void test_real(void **unused)
+TEST(test_real)
 {
 	struct wss_host host = opened("/");
 
-	(void)unused;
 	assert_true(host.version > WSS_KERNEL_VERSION(3, 0));
 	assert_string_not_equal(host.release, "");
 	assert_int_not_equal(host.soft_dirty, WSS_UNKNOWN);
@@ -193,16 +188,5 @@ static void test_real(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_huge_pages),
-		cmocka_unit_test(test_no_sysroot),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_soft_dirty),
-		cmocka_unit_test(test_kvm),
-		cmocka_unit_test(test_uuids),
-		cmocka_unit_test(test_real),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

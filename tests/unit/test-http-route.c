@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <sys/un.h>
 
-#include "serve/http-book.h"
 #include "serve/http-listen.h"
+#include "serve/http-named.h"
 #include "serve/http-pages.h"
 #include "serve/http-route.h"
 
@@ -31,8 +31,7 @@ static void assert_page(const char *path, const char *accept, enum wss_http_page
 			 answer.status, (int)answer.page);
 }
 
-static void assert_status(const char *method, const char *path, const char *accept,
-			  unsigned status)
+static void assert_status(const char *method, const char *path, const char *accept, unsigned status)
 {
 	struct wss_http_answer answer = route(method, path, accept);
 
@@ -41,7 +40,7 @@ static void assert_status(const char *method, const char *path, const char *acce
 			 answer.status);
 }
 
-static void test_metrics_form(void **unused)
+TEST(test_metrics_form)
 {
 	static const char *const text[] = {
 		NULL,
@@ -65,15 +64,13 @@ static void test_metrics_form(void **unused)
 		/* Prometheus 2.43 and 3.0. */
 		OPEN ";version=1.0.0," OPEN
 		     ";version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		OPEN
-		";version=1.0.0;escaping=allow-utf-8;q=0.6," OPEN
-		";version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
-		"text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+		OPEN ";version=1.0.0;escaping=allow-utf-8;q=0.6," OPEN
+		     ";version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
+		     "text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
 		"application/*",
 		"text/plain;q=0, */*",
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++)
 		assert_page("/metrics", text[i], WSS_HTTP_PROMETHEUS);
 	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
@@ -82,9 +79,8 @@ static void test_metrics_form(void **unused)
 	assert_true(route("GET", "/metrics", OPEN).varies);
 }
 
-static void test_unacceptable(void **unused)
+TEST(test_unacceptable)
 {
-	(void)unused;
 	assert_status("GET", "/metrics", "application/json", 406);
 	assert_status("GET", "/metrics", "*/*;q=0", 406);
 	assert_status("GET", "/metrics", "", 406);
@@ -95,11 +91,10 @@ static void test_unacceptable(void **unused)
 	assert_page("/api/v1/guests", NULL, WSS_HTTP_GUESTS);
 }
 
-static void test_weights(void **unused)
+TEST(test_weights)
 {
 	bool named;
 
-	(void)unused;
 	assert_int_equal(wss_http_accept("a/b;q=0.123", "a/b", NULL, &named), 123);
 	assert_true(named);
 	assert_int_equal(wss_http_accept("a/*;q=0.5,*/*;q=0.7", "a/b", NULL, &named), 500);
@@ -115,12 +110,11 @@ static void test_weights(void **unused)
 	assert_int_equal(wss_http_accept(NULL, "a/b", NULL, NULL), 1000);
 }
 
-static void test_methods_and_paths(void **unused)
+TEST(test_methods_and_paths)
 {
 	static const char *const methods[] = {"POST",	 "PUT", "DELETE", "OPTIONS", "TRACE",
 					      "CONNECT", "get", "",	  "GETX"};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
 		assert_status(methods[i], "/metrics", NULL, 405);
 	assert_int_equal(route("HEAD", "/metrics", NULL).status, 200);
@@ -135,21 +129,20 @@ static void test_methods_and_paths(void **unused)
 	assert_status("GET", "/healthz", "application/json", 200);
 }
 
-static void test_health_needs_fresh_pages(void **unused)
+TEST(test_health_needs_fresh_pages)
 {
 	struct wss_http_request request = {.method = "GET", .path = "/healthz"};
 
-	(void)unused;
 	assert_int_equal(wss_http_route(&request).status, 503);
 	/* What is there is served all the same: it says how old it is. */
 	request.path = "/metrics";
 	assert_int_equal(wss_http_route(&request).status, 200);
 }
 
-static void test_host(void **unused)
+TEST(test_host)
 {
 	static const char *const local[] = {"localhost",    "LOCALHOST:19177", "127.0.0.1",
-					    "127.0.0.1:80", "[::1]",	      "[::1]:19177",
+					    "127.0.0.1:80", "[::1]",	       "[::1]:19177",
 					    "192.0.2.7"};
 	static const char *const foreign[] = {"",
 					      "evil.example",
@@ -167,7 +160,6 @@ static void test_host(void **unused)
 					      "::1"};
 	struct wss_http_request request = {.method = "GET", .path = "/metrics", .fresh = true};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
 		if (!wss_http_host_is_local(local[i]))
 			fail_msg("'%s' is refused", local[i]);
@@ -191,12 +183,11 @@ static void assert_address(const char *text, int family, unsigned port)
 		fail_msg("%s: %s", text, err.text);
 	assert_int_equal(address.addr.ss_family, family);
 	if (family == AF_INET)
-		assert_int_equal(
-			ntohs(((struct sockaddr_in *)(void *)&address.addr)->sin_port), port);
+		assert_int_equal(ntohs(((struct sockaddr_in *)(void *)&address.addr)->sin_port),
+				 port);
 	if (family == AF_INET6)
-		assert_int_equal(
-			ntohs(((struct sockaddr_in6 *)(void *)&address.addr)->sin6_port),
-			port);
+		assert_int_equal(ntohs(((struct sockaddr_in6 *)(void *)&address.addr)->sin6_port),
+				 port);
 }
 
 static void assert_refused(const char *text, const char *part)
@@ -210,11 +201,10 @@ static void assert_refused(const char *text, const char *part)
 	assert_non_null(strstr(err.text, "--listen"));
 }
 
-static void test_addresses(void **unused)
+TEST(test_addresses)
 {
 	char path[200] = "unix:/";
 
-	(void)unused;
 	assert_address("127.0.0.1:19177", AF_INET, 19177);
 	assert_address("127.9.9.9:0", AF_INET, 0);
 	assert_address("[::1]:65535", AF_INET6, 65535);
@@ -268,12 +258,11 @@ static void assert_content(const struct wss_http_pages *pages, enum wss_http_pag
 	assert_memory_equal(text, expected, size);
 }
 
-static void test_pages(void **unused)
+TEST(test_pages)
 {
 	wss_auto_close int fd = make_pages("metrics\n", "{}\n");
 	struct wss_http_pages pages;
 
-	(void)unused;
 	assert_int_equal(wss_http_pages_map(fd, &pages, NULL), 0);
 	assert_content(&pages, WSS_HTTP_PROMETHEUS, "metrics\n");
 	assert_content(&pages, WSS_HTTP_OPENMETRICS, "");
@@ -285,7 +274,7 @@ static void test_pages(void **unused)
 	wss_http_pages_unmap(&pages);
 }
 
-static void test_damaged_pages(void **unused)
+TEST(test_damaged_pages)
 {
 	wss_auto_close int fd = make_pages("metrics\n", "{}\n");
 	wss_auto_close int open_fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -293,7 +282,6 @@ static void test_damaged_pages(void **unused)
 	struct wss_http_pages pages;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
 	header.pages[WSS_HTTP_GUESTS].size += 1;
 	assert_int_equal(write(open_fd, &header, sizeof(header)), sizeof(header));
@@ -308,27 +296,27 @@ static void test_damaged_pages(void **unused)
 	assert_int_equal(wss_http_pages_map(-1, &pages, &err), -1);
 }
 
-/* --- the book --- */
+/* --- the named pages --- */
 
-static int make_book(void)
+static int make_named(void)
 {
-	struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
+	struct wss_http_named_draft draft = WSS_HTTP_NAMED_DRAFT_INIT;
 	int fd;
 
 	/* Fewer pages than there is room for, in no order. */
-	assert_int_equal(wss_http_book_begin(&draft, 3, NULL), 0);
+	assert_int_equal(wss_http_named_begin(&draft, 3, NULL), 0);
 	fputs("second\n", draft.stream);
-	wss_http_book_page(&draft, "b1b2c3d4-0000-4000-8000-000000000000");
+	wss_http_named_page(&draft, "b1b2c3d4-0000-4000-8000-000000000000");
 	fputs("first\n", draft.stream);
-	wss_http_book_page(&draft, "a1b2c3d4-0000-4000-8000-000000000000");
-	assert_int_equal(wss_http_book_end(&draft, &fd, NULL), 0);
+	wss_http_named_page(&draft, "a1b2c3d4-0000-4000-8000-000000000000");
+	assert_int_equal(wss_http_named_end(&draft, &fd, NULL), 0);
 	return fd;
 }
 
-static void assert_in_book(const struct wss_http_book *book, const char *name, const char *expected)
+static void assert_named(const struct wss_http_named *named, const char *name, const char *expected)
 {
 	size_t size;
-	const void *text = wss_http_book_find(book, name, &size);
+	const void *text = wss_http_named_find(named, name, &size);
 
 	if (!expected) {
 		assert_null(text);
@@ -339,58 +327,55 @@ static void assert_in_book(const struct wss_http_book *book, const char *name, c
 	assert_memory_equal(text, expected, size);
 }
 
-static void test_book(void **unused)
+TEST(test_named)
 {
-	wss_auto_close int fd = make_book();
-	struct wss_http_book book = {.index = NULL};
+	wss_auto_close int fd = make_named();
+	struct wss_http_named named = {.index = NULL};
 	char longest[100];
 
-	(void)unused;
-	assert_in_book(&book, "a1b2c3d4-0000-4000-8000-000000000000", NULL);
-	assert_int_equal(wss_http_book_map(fd, &book, NULL), 0);
-	assert_in_book(&book, "a1b2c3d4-0000-4000-8000-000000000000", "first\n");
-	assert_in_book(&book, "b1b2c3d4-0000-4000-8000-000000000000", "second\n");
-	assert_in_book(&book, "b1b2c3d4-0000-4000-8000-00000000000", NULL);
-	assert_in_book(&book, "", NULL);
+	assert_named(&named, "a1b2c3d4-0000-4000-8000-000000000000", NULL);
+	assert_int_equal(wss_http_named_map(fd, &named, NULL), 0);
+	assert_named(&named, "a1b2c3d4-0000-4000-8000-000000000000", "first\n");
+	assert_named(&named, "b1b2c3d4-0000-4000-8000-000000000000", "second\n");
+	assert_named(&named, "b1b2c3d4-0000-4000-8000-00000000000", NULL);
+	assert_named(&named, "", NULL);
 	/* A path may have any bytes but zero. */
-	assert_in_book(&book, "0\x04\x1d\xd5\xe2&\xfc\x7f", NULL);
+	assert_named(&named, "0\x04\x1d\xd5\xe2&\xfc\x7f", NULL);
 	memset(longest, 'a', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	assert_in_book(&book, longest, NULL);
+	assert_named(&named, longest, NULL);
 	assert_int_equal(ftruncate(fd, 0), -1);
-	wss_http_book_unmap(&book);
-	wss_http_book_unmap(&book);
+	wss_http_named_unmap(&named);
+	wss_http_named_unmap(&named);
 }
 
-static void test_damaged_book(void **unused)
+TEST(test_damaged_named)
 {
-	wss_auto_close int fd = make_book();
+	wss_auto_close int fd = make_named();
 	wss_auto_close int bad_fd = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct {
 		struct wss_http_index index;
 		struct wss_http_entry entries[3];
 	} start;
-	struct wss_http_book book;
+	struct wss_http_named named;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(pread(fd, &start, sizeof(start), 0), sizeof(start));
 	start.entries[1].span.size = UINT64_MAX;
 	assert_int_equal(write(bad_fd, &start, sizeof(start)), sizeof(start));
-	assert_int_equal(wss_http_book_map(bad_fd, &book, &err), -1);
+	assert_int_equal(wss_http_named_map(bad_fd, &named, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "sealed");
 	assert_true(wss_http_file_seal(bad_fd));
 	wss_error_clear(&err);
-	assert_int_equal(wss_http_book_map(bad_fd, &book, &err), -1);
+	assert_int_equal(wss_http_named_map(bad_fd, &named, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "damaged");
 }
 
-static void test_names_in_paths(void **unused)
+TEST(test_names_in_paths)
 {
 	struct wss_http_request request = {.method = "GET", .path = "/api/v1/history/abc"};
 	struct wss_http_answer answer = wss_http_route(&request);
 
-	(void)unused;
 	assert_int_equal(answer.status, 200);
 	assert_string_equal(answer.name, "abc");
 	request.path = "/api/v1/history/";
@@ -408,20 +393,5 @@ static void test_names_in_paths(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics_form),
-		cmocka_unit_test(test_unacceptable),
-		cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_methods_and_paths),
-		cmocka_unit_test(test_health_needs_fresh_pages),
-		cmocka_unit_test(test_host),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_damaged_pages),
-		cmocka_unit_test(test_book),
-		cmocka_unit_test(test_damaged_book),
-		cmocka_unit_test(test_names_in_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

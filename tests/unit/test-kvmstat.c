@@ -20,12 +20,11 @@ static void put_counters(const char *tree, const char *vm, const char *const *na
 		put_text(tree, make_path(path, KVM "%s/%s", vm, *names), *values);
 }
 
-static const char *const names[] = { "pages_4k", "pages_2m",   "pages_1g",
-				     "pf_fixed", "nested_run", "guest_mode", NULL };
-static const char *const values[] = { "4518\n", "37\n", "2\n", "9000\n", "5\n", "1\n" };
+static const char *const names[] = {"pages_4k",	  "pages_2m",	"pages_1g", "pf_fixed",
+				    "nested_run", "guest_mode", NULL};
+static const char *const values[] = {"4518\n", "37\n", "2\n", "9000\n", "5\n", "1\n"};
 
-static int open_in(const char *tree, pid_t pid, struct wss_kvm_debugfs **ret,
-		   struct wss_error *err)
+static int open_in(const char *tree, pid_t pid, struct wss_kvm_debugfs **ret, struct wss_error *err)
 {
 	struct wss_root root;
 	int r;
@@ -37,14 +36,13 @@ static int open_in(const char *tree, pid_t pid, struct wss_kvm_debugfs **ret,
 	return r;
 }
 
-static void test_read(void **unused)
+TEST(test_read)
 {
 	char *tree = make_tree(), path[PATH_MAX], moved[PATH_MAX];
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_kvm_debugfs *debugfs = NULL;
 	struct wss_kvm_counts counts;
 
-	(void)unused;
 	put_counters(tree, "123-11", names, values);
 	/* Others that merely look similar. */
 	put_text(tree, KVM "12-11/pages_4k", "1");
@@ -89,14 +87,13 @@ static void test_read(void **unused)
 	remove_tree(tree);
 }
 
-static void test_kernels(void **unused)
+TEST(test_kernels)
 {
 	char *tree = make_tree(), path[PATH_MAX];
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_kvm_debugfs *debugfs = NULL;
 	struct wss_kvm_counts counts;
 
-	(void)unused;
 	/* Each optional counter may be missing. */
 	put_counters(tree, "123-11", names, values);
 	unlink(make_path(path, "%s/" KVM "123-11/pf_fixed", tree));
@@ -133,13 +130,12 @@ static int read_locked_down(const char *tree)
 	       !counts.has_guest_mode || counts.guest_mode != 1;
 }
 
-static void test_locked_down(void **unused)
+TEST(test_locked_down)
 {
 	char *tree = make_tree(), path[PATH_MAX];
 	int status;
 	pid_t child;
 
-	(void)unused;
 	put_counters(tree, "123-11", names, values);
 	chmod(tree, 0755);
 	chmod(make_path(path, "%s/" KVM "123-11/pf_fixed", tree), 0);
@@ -152,13 +148,12 @@ static void test_locked_down(void **unused)
 	remove_tree(tree);
 }
 
-static void test_refuses(void **unused)
+TEST(test_refuses)
 {
 	char *tree = make_tree(), path[PATH_MAX];
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_kvm_debugfs *debugfs = NULL;
 
-	(void)unused;
 	assert_int_equal(open_in(tree, 123, &debugfs, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "debugfs is not mounted");
 	put_counters(tree, "124-11", names, values);
@@ -191,7 +186,7 @@ static void test_refuses(void **unused)
 static bool is_locked_down(void)
 {
 	wss_auto_free char *text = NULL;
-	struct wss_root root = { .dirfd = -1 };
+	struct wss_root root = {.dirfd = -1};
 	bool locked = false;
 
 	/* Without lockdown, the file or the mount is missing. */
@@ -203,10 +198,7 @@ static bool is_locked_down(void)
 	return locked;
 }
 
-/*
- * Runs in a mount namespace of its own with a real VM without a vCPU. Returns 0, or 77 to
- * skip.
- */
+/* Runs in a mount namespace of its own with a real VM without a vCPU. Returns 0, or 77 to skip. */
 static int real_vm(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -238,12 +230,11 @@ static int real_vm(void)
 	return open_in("/", getpid(), &debugfs, &err) == 0 ? 4 : 0;
 }
 
-static void test_real_vm(void **unused)
+TEST(test_real_vm)
 {
 	pid_t child = fork();
 	int status;
 
-	(void)unused;
 	if (child == 0)
 		_exit(real_vm());
 	waitpid(child, &status, 0);
@@ -257,13 +248,5 @@ static void test_real_vm(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_kernels),
-		cmocka_unit_test(test_locked_down),
-		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_real_vm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

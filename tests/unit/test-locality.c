@@ -7,7 +7,7 @@
 
 static struct wss_host host_of(const char *uuid, const char *machine_id, const char *name)
 {
-	struct wss_host host = { .root = { .dirfd = -1 } };
+	struct wss_host host = {.root = {.dirfd = -1}};
 
 	snprintf(host.uuid, sizeof(host.uuid), "%s", uuid);
 	snprintf(host.machine_id, sizeof(host.machine_id), "%s", machine_id);
@@ -36,13 +36,13 @@ static bool is_local(const struct wss_host *host, const char *text, const char *
 }
 
 /* If the host's firmware has a UUID, that is decisive. */
-static void test_by_uuid(void **unused)
+TEST(test_by_uuid)
 {
 	const struct wss_host host = host_of(UUID_A, UUID_B, "here");
 
-	(void)unused;
 	assert_true(is_local(&host, "qemu:///system", UUID_A, "here"));
-	assert_true(is_local(&host, "qemu:///system", "A1B2C3D4-0000-4000-8000-00000000AAAA", NULL));
+	assert_true(
+		is_local(&host, "qemu:///system", "A1B2C3D4-0000-4000-8000-00000000AAAA", NULL));
 	/* libvirt was told to use /etc/machine-id. */
 	assert_true(is_local(&host, "qemu:///system", UUID_B, NULL));
 	/* A tunnel back to this host. */
@@ -56,11 +56,10 @@ static void test_by_uuid(void **unused)
 }
 
 /* In a container, or on firmware without an identity, libvirt invents its UUID. */
-static void test_without_uuid(void **unused)
+TEST(test_without_uuid)
 {
 	const struct wss_host host = host_of("", UUID_B, "here.example.org");
 
-	(void)unused;
 	assert_true(is_local(&host, "qemu:///system", UUID_C, "here"));
 	assert_true(is_local(&host, "qemu:///system", NULL, "HERE.example.org"));
 	assert_true(is_local(&host, "qemu:///session", UUID_C, "here.other"));
@@ -77,11 +76,10 @@ static void test_without_uuid(void **unused)
 	assert_false(is_local(&host, "qemu+ext:///system?command=x", UUID_C, "here"));
 }
 
-static void test_nothing_known(void **unused)
+TEST(test_nothing_known)
 {
 	const struct wss_host host = host_of("", "", "");
 
-	(void)unused;
 	assert_false(is_local(&host, "qemu:///system", NULL, NULL));
 	assert_false(is_local(&host, "qemu:///system", "", ""));
 	assert_false(is_local(&host, "qemu:///system", NULL, ".x"));
@@ -90,27 +88,26 @@ static void test_nothing_known(void **unused)
 	assert_true(is_local(&host, "qemu:///embed?root=/srv", NULL, NULL));
 }
 
-static void test_other_drivers(void **unused)
+TEST(test_other_drivers)
 {
 	const struct wss_host host = host_of(UUID_A, UUID_B, "here");
 
-	(void)unused;
 	assert_false(is_local(&host, "test:///default", UUID_A, "here"));
 	assert_false(is_local(&host, "lxc:///system", UUID_A, "here"));
 }
 
 /* The message contains the UUID that is not ours. */
-static void test_reason(void **unused)
+TEST(test_reason)
 {
 	struct wss_host host = host_of(UUID_A, "", "here");
 	struct wss_uri uri = uri_of("qemu+ssh://far/system");
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_locality_check(&host, &uri, UUID_C, "far", &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, UUID_C);
 	assert_int_equal(wss_locality_check(&host, &uri, NULL, NULL, &err), -1);
-	assert_error(&err, WSS_ERR_UNSUPPORTED, "cannot tell whether the guests of this connection run on this host: libvirt");
+	assert_error(&err, WSS_ERR_UNSUPPORTED,
+		     "cannot tell whether the guests of this connection run on this host: libvirt");
 	wss_error_clear(&err);
 	/* Nor does what is missing on this host prove anything. */
 	host.uuid[0] = '\0';
@@ -120,13 +117,5 @@ static void test_reason(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_uuid),
-		cmocka_unit_test(test_without_uuid),
-		cmocka_unit_test(test_nothing_known),
-		cmocka_unit_test(test_other_drivers),
-		cmocka_unit_test(test_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
 
-#include "service/measure.h"
-#include "track/control.h"
-#include "track/methods.h"
-#include "wss/profile.h"
+#include "measure/control.h"
+#include "measure/measure.h"
+#include "measure/methods.h"
+#include "measure/profile.h"
 
 #define MAX 64
 
-static const struct wss_host host = { .root = { .dirfd = -1 }, .page_bytes = 4096, .huge_page_bytes = 2 * WSS_MIB };
+static const struct wss_host host = {
+	.root = {.dirfd = -1}, .page_bytes = 4096, .huge_page_bytes = 2 * WSS_MIB};
 static struct wss_hypervisor *hypervisor;
 static struct fake *fakes[2];
 static struct wss_target *targets[3];
@@ -39,7 +40,7 @@ static void on_sample(const struct wss_sample *sample, bool last, void *opaque)
 
 static struct wss_target *target_new(const char *name, struct wss_guest *guest)
 {
-	const struct wss_domain_ref ref = { .name = name };
+	const struct wss_domain_ref ref = {.name = name};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_target *target = wss_target_new(hypervisor, &ref, 0, NULL, &err);
 
@@ -53,9 +54,8 @@ static struct wss_target *target_new(const char *name, struct wss_guest *guest)
 
 static int set_up(void **unused)
 {
-	static const struct wss_guest_source source = { .open = NULL };
+	static const struct wss_guest_source source = {.open = NULL};
 
-	(void)unused;
 	fds = count_fds();
 	got.n = 0;
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);
@@ -80,7 +80,6 @@ static int tear_down(void **unused)
 {
 	int bad = 0;
 
-	(void)unused;
 	for (int i = 0; i < 2; i++)
 		bad |= fakes[i]->opens != fakes[i]->closes;
 	for (int i = 0; i < 3; i++)
@@ -125,9 +124,8 @@ static void assert_measured(size_t i)
 	assert_true(got.samples[i].wss_bytes.known);
 }
 
-static void test_one(void **unused)
+TEST(test_one)
 {
-	(void)unused;
 	run(1);
 	assert_int_equal(got.n, 1);
 	assert_measured(0);
@@ -140,9 +138,8 @@ static void test_one(void **unused)
 }
 
 /* Refused before anything is opened or armed. */
-static void test_job(void **unused)
+TEST(test_job)
 {
-	(void)unused;
 	fakes[0]->job = true;
 	run(1);
 	assert_int_equal(got.n, 1);
@@ -152,9 +149,8 @@ static void test_job(void **unused)
 	assert_int_equal(fakes[0]->begins, 0);
 }
 
-static void test_not_running(void **unused)
+TEST(test_not_running)
 {
-	(void)unused;
 	fakes[0]->state = WSS_GUEST_PAUSED;
 	fakes[1]->state = WSS_GUEST_SHUTOFF;
 	run(2);
@@ -170,9 +166,8 @@ static void job_at_second_look(struct fake *fake)
 }
 
 /* The job begins between opening and arming; later windows succeed. */
-static void test_job_appears(void **unused)
+TEST(test_job_appears)
 {
-	(void)unused;
 	fakes[0]->on_refresh = job_at_second_look;
 	options.count = 3;
 	options.interval_ns = 10 * WSS_NS_PER_S;
@@ -186,9 +181,8 @@ static void test_job_appears(void **unused)
 	assert_int_equal(fakes[0]->begins, 2);
 }
 
-static void test_predicted_stall(void **unused)
+TEST(test_predicted_stall)
 {
-	(void)unused;
 	fakes[0]->predict_ns = WSS_NS_PER_S;
 	options.count = 3;
 	run(2);
@@ -200,9 +194,8 @@ static void test_predicted_stall(void **unused)
 	assert_int_equal(fakes[1]->begins, 3);
 }
 
-static void test_measured_stall(void **unused)
+TEST(test_measured_stall)
 {
-	(void)unused;
 	fakes[0]->begin_ns = 300 * WSS_NS_PER_MS;
 	options.count = 6;
 	run(1);
@@ -242,22 +235,77 @@ static void killed_within(const struct wss_tracker_ops *method)
 	}
 }
 
-static void test_killed(void **unused)
+TEST(test_killed)
 {
-	(void)unused;
 	killed_within(&null_method);
 }
 
-static void test_killed_dear(void **unused)
+TEST(test_killed_dear)
 {
-	(void)unused;
 	killed_within(&dear_method);
 }
 
-/* One guest that does not exist and one whose method fails. */
-static void test_one_good(void **unused)
+static void kill_at_second_look(struct fake *fake)
 {
-	(void)unused;
+	if (fake->refreshes != 2)
+		return;
+	fake_kill(fake);
+	fake->refresh_fails = WSS_ERR_FAILED;
+}
+
+/* What libvirt or QEMU says about a guest that has ended is not why it cannot be measured. */
+TEST(test_killed_before)
+{
+	fakes[0]->on_refresh = kill_at_second_look;
+	options.count = 3;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_GONE, "the guest has ended");
+	assert_int_equal(fakes[0]->begins, 0);
+}
+
+static void close_at_second_look(struct fake *fake)
+{
+	if (fake->refreshes != 2)
+		return;
+	fake->refresh_fails = WSS_ERR_GONE;
+	virtual_clock_at(100 * WSS_NS_PER_MS, kill_event, fake);
+}
+
+/* A process that ends closes its sockets before that is seen. */
+TEST(test_killed_after_closing)
+{
+	fakes[0]->on_refresh = close_at_second_look;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_GONE, "the guest has ended");
+	/* One that lives on has only closed its connection. */
+	fakes[1]->refresh_fails = WSS_ERR_GONE;
+	measure(targets[1], on_sample);
+	assert_failed(1, WSS_ERR_GONE, "refresh fails");
+}
+
+static int probe_of_killed(const struct wss_host *unused, struct wss_guest *guest,
+			   struct wss_error *err)
+{
+	fake_kill(guest->source);
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no counters");
+}
+
+TEST(test_killed_in_probe)
+{
+	struct wss_tracker_ops method = null_method;
+
+	method.probe = probe_of_killed;
+	options.method = &method;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_GONE, "the guest has ended");
+}
+
+/* One guest that does not exist and one whose method fails. */
+TEST(test_one_good)
+{
 	fakes[0]->begin_fails = WSS_ERR_FAILED;
 	run(3);
 	assert_int_equal(got.n, 3);
@@ -266,17 +314,16 @@ static void test_one_good(void **unused)
 	assert_measured(1);
 	assert_string_equal(got.samples[1].domain, "second");
 	assert_failed(2, WSS_ERR_GONE, "no domain");
-	/* The name as the user typed it, made printable. */
-	assert_string_equal(got.samples[2].domain, "no?such");
+	/* The name as the user typed it: reports make it printable. */
+	assert_string_equal(got.samples[2].domain, "no\nsuch");
 	assert_null(got.samples[2].method);
 	assert_int_equal(got.samples[2].requested_window_ns, 4 * WSS_NS_PER_S);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(got.last[i]);
 }
 
-static void test_attach_fails(void **unused)
+TEST(test_attach_fails)
 {
-	(void)unused;
 	fakes[0]->attach_fails = true;
 	run(2);
 	assert_int_equal(got.n, 2);
@@ -289,11 +336,10 @@ static void fail_polls(void *opaque)
 	((struct fake *)opaque)->poll_fails = WSS_ERR_FAILED;
 }
 
-static void test_poll_fails(void **unused)
+TEST(test_poll_fails)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
 
-	(void)unused;
 	options.count = 2;
 	options.interval_ns = 20 * WSS_NS_PER_S;
 	virtual_clock_at(2 * WSS_NS_PER_S, fail_polls, fakes[0]);
@@ -308,9 +354,8 @@ static void test_poll_fails(void **unused)
 }
 
 /* A lost connection would fail every later window in the same way. */
-static void test_connection_lost(void **unused)
+TEST(test_connection_lost)
 {
-	(void)unused;
 	options.count = 5;
 	fakes[0]->refresh_fails = WSS_ERR_CONNECT;
 	run(1);
@@ -325,20 +370,18 @@ static void lose_connection(void *opaque)
 }
 
 /* libvirtd is not needed within a window. */
-static void test_connection_lost_within(void **unused)
+TEST(test_connection_lost_within)
 {
-	(void)unused;
 	virtual_clock_at(2 * WSS_NS_PER_S, lose_connection, fakes[0]);
 	run(1);
 	assert_int_equal(got.n, 1);
 	assert_measured(0);
 }
 
-static void test_locked(void **unused)
+TEST(test_locked)
 {
 	struct wss_process other;
 
-	(void)unused;
 	assert_int_equal(wss_guest_attach(fakes[0]->guest, &host, NULL), 0);
 	/* The lock is held as another process would hold it. */
 	other = fakes[0]->guest->process;
@@ -350,17 +393,17 @@ static void test_locked(void **unused)
 	wss_control_release(&other);
 }
 
-static void test_count_and_interval(void **unused)
+TEST(test_count_and_interval)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
 
-	(void)unused;
 	options.count = 3;
 	options.interval_ns = 10 * WSS_NS_PER_S;
 	run(1);
 	assert_int_equal(got.n, 3);
 	for (size_t i = 0; i < 3; i++) {
-		uint64_t due_ns = start_ns + i * options.interval_ns + options.window.track.window_ns;
+		uint64_t due_ns =
+			start_ns + i * options.interval_ns + options.window.track.window_ns;
 
 		assert_measured(i);
 		assert_in_range(got.at_ns[i], due_ns, due_ns + 20 * WSS_NS_PER_MS);
@@ -372,11 +415,10 @@ static void test_count_and_interval(void **unused)
 }
 
 /* Arms once, and reports every interval and at the end. */
-static void test_cumulative(void **unused)
+TEST(test_cumulative)
 {
-	static const uint64_t due_s[] = { 3, 6, 9, 10 };
+	static const uint64_t due_s[] = {3, 6, 9, 10};
 
-	(void)unused;
 	options.cumulative = true;
 	options.window.track.window_ns = 10 * WSS_NS_PER_S;
 	options.interval_ns = 3 * WSS_NS_PER_S;
@@ -394,9 +436,8 @@ static void test_cumulative(void **unused)
 	}
 }
 
-static void test_cumulative_one(void **unused)
+TEST(test_cumulative_one)
 {
-	(void)unused;
 	options.cumulative = true;
 	options.interval_ns = 3600 * WSS_NS_PER_S;
 	run(1);
@@ -406,9 +447,8 @@ static void test_cumulative_one(void **unused)
 			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
 }
 
-static void test_cumulative_killed(void **unused)
+TEST(test_cumulative_killed)
 {
-	(void)unused;
 	options.cumulative = true;
 	options.interval_ns = WSS_NS_PER_S;
 	virtual_clock_at(2500 * WSS_NS_PER_MS, kill_event, fakes[0]);
@@ -423,12 +463,11 @@ static void test_cumulative_killed(void **unused)
  * Reading takes far longer than the interval: the window still ends in time, each report has
  * its own time, and the last one covers the whole window.
  */
-static void test_cumulative_slow_reads(void **unused)
+TEST(test_cumulative_slow_reads)
 {
-	static const struct wss_tracker_ops *const methods[] = { &null_method, &dear_method };
+	static const struct wss_tracker_ops *const methods[] = {&null_method, &dear_method};
 	const uint64_t window_ns = 100 * WSS_NS_PER_MS, poll_ns = 4 * WSS_NS_PER_MS;
 
-	(void)unused;
 	options.cumulative = true;
 	options.window.track.window_ns = window_ns;
 	options.interval_ns = WSS_NS_PER_MS / 10;
@@ -444,8 +483,7 @@ static void test_cumulative_slow_reads(void **unused)
 		for (size_t i = 0; i < got.n; i++) {
 			assert_measured(i);
 			assert_int_equal(got.last[i], i + 1 == got.n);
-			assert_true(!i ||
-				    got.samples[i].window_ns.value >= previous_ns + poll_ns);
+			assert_true(!i || got.samples[i].window_ns.value >= previous_ns + poll_ns);
 			previous_ns = got.samples[i].window_ns.value;
 		}
 		assert_in_range(previous_ns, window_ns, window_ns + 2 * poll_ns);
@@ -453,11 +491,10 @@ static void test_cumulative_slow_reads(void **unused)
 }
 
 /* Only reports whose time has passed are skipped, not those between them and the end. */
-static void test_cumulative_skips_few(void **unused)
+TEST(test_cumulative_skips_few)
 {
-	static const uint64_t due_ms[] = { 3, 9, 15, 20 };
+	static const uint64_t due_ms[] = {3, 9, 15, 20};
 
-	(void)unused;
 	options.cumulative = true;
 	options.method = &dear_method;
 	options.window.track.window_ns = 20 * WSS_NS_PER_MS;
@@ -472,11 +509,10 @@ static void test_cumulative_skips_few(void **unused)
 }
 
 /* Windows that take longer than the interval follow each other, and each is a whole one. */
-static void test_interval_slow_reads(void **unused)
+TEST(test_interval_slow_reads)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
 
-	(void)unused;
 	options.count = 3;
 	options.window.track.window_ns = options.interval_ns = 10 * WSS_NS_PER_MS;
 	options.window.curve = true;
@@ -493,14 +529,12 @@ static void test_interval_slow_reads(void **unused)
 
 static void slow_refresh(struct fake *fake)
 {
-	(void)fake;
 	virtual_clock.now_ns += 5 * WSS_NS_PER_S;
 }
 
 /* A running guest never has a working set of 0 B. */
-static void test_nothing_touched(void **unused)
+TEST(test_nothing_touched)
 {
-	(void)unused;
 	options.count = 2;
 	fakes[0]->is_idle = true;
 	run(2);
@@ -515,9 +549,8 @@ static void test_nothing_touched(void **unused)
 	assert_int_equal(fakes[0]->begins, 2);
 }
 
-static void test_nothing_touched_stopped(void **unused)
+TEST(test_nothing_touched_stopped)
 {
-	(void)unused;
 	fakes[0]->is_idle = fakes[0]->disturbance.stopped = true;
 	run(1);
 	assert_int_equal(got.n, 1);
@@ -530,9 +563,8 @@ static void stop_being_idle(void *opaque)
 }
 
 /* For a growing set, 0 is a valid beginning but not a valid end. */
-static void test_nothing_touched_yet(void **unused)
+TEST(test_nothing_touched_yet)
 {
-	(void)unused;
 	options.cumulative = true;
 	options.interval_ns = WSS_NS_PER_S;
 	fakes[0]->is_idle = true;
@@ -553,9 +585,8 @@ static void test_nothing_touched_yet(void **unused)
 }
 
 /* The guest opens, but is given up before it is armed; the others keep all their time. */
-static void test_deadline(void **unused)
+TEST(test_deadline)
 {
-	(void)unused;
 	options.count = 3;
 	for (int i = 0; i < 2; i++)
 		wss_deadline_allow(&targets[i]->deadline, 8 * WSS_NS_PER_S);
@@ -589,9 +620,8 @@ static void slow_sample(const struct wss_sample *sample, bool last, void *opaque
  * Each window has its own deadline, which neither the window's length nor the receiver of the
  * sample uses up.
  */
-static void test_deadline_is_for_one_window(void **unused)
+TEST(test_deadline_is_for_one_window)
 {
-	(void)unused;
 	options.count = 4;
 	options.window.track.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
 	wss_deadline_allow(&targets[0]->deadline, 13 * WSS_NS_PER_S);
@@ -610,9 +640,8 @@ static void too_slow_poll(void *opaque)
 }
 
 /* The same if it passes after the end of the window; the next window does not begin. */
-static void test_deadline_within(void **unused)
+TEST(test_deadline_within)
 {
-	(void)unused;
 	options.count = 2;
 	wss_deadline_allow(&targets[0]->deadline, 4 * WSS_NS_PER_S);
 	virtual_clock_at(3 * WSS_NS_PER_S, too_slow_poll, fakes[0]);
@@ -634,16 +663,16 @@ static void touch_something(void *unused)
 	virtual_clock_at(options.window.track.window_ns, touch_something, unused);
 }
 
-static void test_never_mixed(void **unused)
+TEST(test_never_mixed)
 {
 	struct wss_profile profile;
 
-	(void)unused;
 	options.method = NULL;
 	options.count = 2;
 	/* Whatever this host has, a confidential guest cannot be measured. */
 	fake_make_kvm(fakes[1]);
-	snprintf(fakes[1]->guest->config.launch_security, sizeof(fakes[1]->guest->config.launch_security), "sev");
+	snprintf(fakes[1]->guest->config.launch_security,
+		 sizeof(fakes[1]->guest->config.launch_security), "sev");
 	virtual_clock_at(options.window.track.window_ns / 2, touch_something, NULL);
 	run(2);
 	assert_int_equal(got.n, 3);
@@ -661,9 +690,149 @@ static void test_never_mixed(void **unused)
 	}
 }
 
-static void test_method_refuses(void **unused)
+/* --- every method --- */
+
+static const struct wss_tracker_ops twice_method, refusing_method;
+static const struct wss_tracker_ops *const three_methods[] = {&null_method, &refusing_method,
+							      &twice_method, NULL};
+
+static int twice_open(const struct wss_host *unused, struct wss_guest *guest,
+		      const struct wss_track_options *track, struct wss_tracker **ret_tracker,
+		      struct wss_error *err)
 {
-	(void)unused;
+	null_open(unused, guest, track, ret_tracker, err);
+	(*ret_tracker)->ops = &twice_method;
+	return 0;
+}
+
+static int twice_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+		      struct wss_error *err)
+{
+	int r = null_poll(tracker, ret_reading, err);
+
+	ret_reading->wss_bytes *= 2;
+	ret_reading->low_bytes *= 2;
+	ret_reading->high_bytes *= 2;
+	return r;
+}
+
+static bool twice_knows_why;
+
+static void twice_explain(const struct wss_tracker *unused, struct wss_sample *sample)
+{
+	if (twice_knows_why)
+		wss_sample_note(sample, "each page has two halves");
+}
+
+static const struct wss_tracker_ops twice_method = {
+	.name = "twice",
+	.probe = null_probe,
+	.predict = null_predict,
+	.begin = null_begin,
+	.poll = twice_poll,
+	.close = null_close,
+	.explain = twice_explain,
+	.open = twice_open,
+	.cheap_poll = true,
+};
+
+static int refusing_probe(const struct wss_host *unused, struct wss_guest *guest,
+			  struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no kernel has it");
+}
+
+static const struct wss_tracker_ops refusing_method = {.name = "refusing", .probe = refusing_probe};
+
+static void run_each(unsigned count)
+{
+	twice_knows_why = true;
+	options.methods = three_methods;
+	options.count = count;
+	fakes[0]->wss_bytes = 64 * WSS_MIB;
+	run(1);
+}
+
+/* By the first, the one that can, and the first again. */
+TEST(test_every_method)
+{
+	static const char *const methods[] = {"null", "twice", "null"};
+
+	run_each(2);
+	assert_int_equal(got.n, 6);
+	for (size_t i = 0; i < 6; i++) {
+		assert_measured(i);
+		assert_string_equal(got.samples[i].method, methods[i % 3]);
+		assert_int_equal(got.last[i], i == 5);
+		assert_true(got.samples[i].window_ns.value >= 4 * WSS_NS_PER_S);
+	}
+	assert_int_equal(got.samples[0].n_notes, 0);
+	assert_int_equal(got.samples[2].n_notes, 2);
+	assert_string_equal(got.samples[2].notes[0],
+			    "twice found 128 MiB and null 64.2 MiB, for these reasons:");
+	assert_string_equal(got.samples[2].notes[1], "twice: each page has two halves");
+	got.n = 0;
+	twice_knows_why = false;
+	run(1);
+	assert_int_equal(got.n, 6);
+	assert_int_equal(got.samples[2].n_notes, 1);
+	assert_string_equal(got.samples[2].notes[0],
+			    "twice found 128 MiB and null 64.2 MiB, and nothing known explains it");
+}
+
+TEST(test_every_method_agrees)
+{
+	fakes[0]->unsure_bytes = 70 * WSS_MIB;
+	run_each(1);
+	assert_int_equal(got.n, 3);
+	assert_non_null(strstr(got.samples[2].notes[0],
+			       "twice and null agree within their bounds: 128 MiB and"));
+}
+
+static void touch_more(void *unused)
+{
+	fakes[0]->wss_bytes += 80 * WSS_MIB;
+}
+
+/* Before the last window. */
+TEST(test_every_method_of_a_guest_that_changes)
+{
+	virtual_clock_at(9 * WSS_NS_PER_S, touch_more, NULL);
+	run_each(1);
+	assert_int_equal(got.n, 3);
+	assert_non_null(strstr(
+		got.samples[2].notes[0],
+		"no further apart than the two windows of null, between which the guest changed"));
+}
+
+/* What the others have found stays. */
+TEST(test_every_method_that_fails)
+{
+	fakes[0]->poll_fails = WSS_ERR_FAILED;
+	run_each(1);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_failed(i, WSS_ERR_FAILED, "poll");
+	got.n = 0;
+	fakes[0]->poll_fails = WSS_OK;
+	fakes[0]->state = WSS_GUEST_PAUSED;
+	run_each(3);
+	assert_int_equal(got.n, 3);
+	assert_failed(2, WSS_ERR_FAILED, "not running");
+}
+
+TEST(test_every_method_gone)
+{
+	virtual_clock_at(6 * WSS_NS_PER_S, kill_event, fakes[0]);
+	run_each(3);
+	assert_int_equal(got.n, 2);
+	assert_measured(0);
+	assert_failed(1, WSS_ERR_GONE, "ended within the window");
+	assert_true(got.last[1]);
+}
+
+TEST(test_method_refuses)
+{
 	options.method = &wss_tracker_mmu;
 	run(1);
 	assert_int_equal(got.n, 1);
@@ -675,7 +844,6 @@ static void test_method_refuses(void **unused)
 
 static void ask_to_stop(void *unused)
 {
-	(void)unused;
 	raise(SIGINT);
 }
 
@@ -698,9 +866,32 @@ static int run_and_stop(void)
 	return wss_stop_signal() == SIGINT && fake_state(fakes[0]) != 'T' ? 0 : 5;
 }
 
-static void test_stop_within(void **unused)
+static int probe_of_stopped(const struct wss_host *unused, struct wss_guest *guest,
+			    struct wss_error *err)
 {
-	(void)unused;
+	raise(SIGTERM);
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no counters");
+}
+
+static int stop_in_probe(void)
+{
+	struct wss_tracker_ops method = null_method;
+
+	wss_stop_install();
+	method.probe = probe_of_stopped;
+	options.method = &method;
+	run(2);
+	return got.n;
+}
+
+/* The guest is not said to be one that cannot be measured. */
+TEST(test_stop_in_probe)
+{
+	assert_int_equal(in_child(stop_in_probe), 0);
+}
+
+TEST(test_stop_within)
+{
 	assert_int_equal(in_child(run_and_stop), 0);
 }
 
@@ -713,9 +904,8 @@ static int run_stopped(void)
 }
 
 /* Windows that lost a condition they depend on begin again, and are complete. */
-static void test_spoilt(void **unused)
+TEST(test_spoilt)
 {
-	(void)unused;
 	options.method = &careful_method;
 	fakes[0]->spoilt_times = 2;
 	run(1);
@@ -727,11 +917,10 @@ static void test_spoilt(void **unused)
 }
 
 /* The sample is emitted once the guest has been restored. */
-static void test_settle(void **unused)
+TEST(test_settle)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
 
-	(void)unused;
 	options.method = &careful_method;
 	fakes[0]->settle_steps = 40;
 	run(1);
@@ -754,59 +943,17 @@ static int stop_while_settling(void)
 }
 
 /* A sample that was read before the request is kept. */
-static void test_stop_while_settling(void **unused)
+TEST(test_stop_while_settling)
 {
-	(void)unused;
 	assert_int_equal(in_child(stop_while_settling), 0);
 }
 
-static void test_stop_before(void **unused)
+TEST(test_stop_before)
 {
-	(void)unused;
 	assert_int_equal(in_child(run_stopped), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_one),
-		TEST(test_job),
-		TEST(test_not_running),
-		TEST(test_job_appears),
-		TEST(test_predicted_stall),
-		TEST(test_measured_stall),
-		TEST(test_killed),
-		TEST(test_killed_dear),
-		TEST(test_one_good),
-		TEST(test_attach_fails),
-		TEST(test_poll_fails),
-		TEST(test_connection_lost),
-		TEST(test_connection_lost_within),
-		TEST(test_locked),
-		TEST(test_count_and_interval),
-		TEST(test_cumulative),
-		TEST(test_cumulative_one),
-		TEST(test_cumulative_slow_reads),
-		TEST(test_cumulative_skips_few),
-		TEST(test_interval_slow_reads),
-		TEST(test_cumulative_killed),
-		TEST(test_nothing_touched),
-		TEST(test_nothing_touched_stopped),
-		TEST(test_nothing_touched_yet),
-		TEST(test_deadline),
-		TEST(test_deadline_is_for_one_window),
-		TEST(test_deadline_within),
-		TEST(test_never_mixed),
-		TEST(test_method_refuses),
-		TEST(test_stop_within),
-		TEST(test_stop_before),
-		TEST(test_spoilt),
-		TEST(test_settle),
-		TEST(test_stop_while_settling),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -7,7 +7,7 @@
 
 #include "host/inventory.h"
 #include "host/xml.h"
-#include "out/metadata.h"
+#include "measure/metadata.h"
 
 static struct wss_profile example(void)
 {
@@ -28,8 +28,6 @@ static struct wss_profile example(void)
 
 static void drop_message(void *unused, const char *fmt, ...)
 {
-	(void)unused;
-	(void)fmt;
 }
 
 /* Loads the schema that is shipped. */
@@ -61,8 +59,8 @@ static bool is_valid(xmlRelaxNGPtr schema, const char *xml)
 	int r;
 
 	assert_non_null(root);
-	inject_namespace(root, xmlNewNs(root, BAD_CAST WSS_PROFILE_NAMESPACE,
-					BAD_CAST WSS_PROFILE_PREFIX));
+	inject_namespace(
+		root, xmlNewNs(root, BAD_CAST WSS_PROFILE_NAMESPACE, BAD_CAST WSS_PROFILE_PREFIX));
 	xmlRelaxNGSetValidErrors(ctxt, drop_message, drop_message, NULL);
 	r = xmlRelaxNGValidateDoc(ctxt, doc);
 	xmlRelaxNGFreeValidCtxt(ctxt);
@@ -118,11 +116,10 @@ static void assert_round_trip(const struct wss_profile *profile)
 	xmlRelaxNGFree(schema);
 }
 
-static void test_round_trip(void **unused)
+TEST(test_round_trip)
 {
 	struct wss_profile profile = example();
 
-	(void)unused;
 	assert_round_trip(&profile);
 	profile.p50_bytes = wss_amount_of(1);
 	profile.p95_bytes = wss_amount_of(0);
@@ -146,12 +143,11 @@ static void test_round_trip(void **unused)
 }
 
 /* Unknown values are absent, and there is no prefix, as virDomainSetMetadata() requires. */
-static void test_written_form(void **unused)
+TEST(test_written_form)
 {
 	struct wss_profile profile = example();
 	wss_auto_free char *xml = NULL;
 
-	(void)unused;
 	assert_int_equal(wss_metadata_write(&profile, &xml, NULL), 0);
 	assert_int_equal(strncmp(xml, "<profile ", 9), 0);
 	assert_null(strstr(xml, "p50"));
@@ -164,7 +160,7 @@ static void test_written_form(void **unused)
 }
 
 /* The schema refuses wrong profiles. */
-static void test_schema_refuses(void **unused)
+TEST(test_schema_refuses)
 {
 	static const char *const bad[] = {
 		"<profile/>",
@@ -179,7 +175,6 @@ static void test_schema_refuses(void **unused)
 	};
 	xmlRelaxNGPtr schema = load_schema();
 
-	(void)unused;
 	assert_non_null(schema);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (is_valid(schema, bad[i]))
@@ -206,50 +201,49 @@ static char *changed(const char *from, const char *to)
 	return result;
 }
 
-static void test_refuses(void **unused)
+TEST(test_refuses)
 {
 	static const struct {
 		const char *from, *to, *part;
 	} table[] = {
-		{ "<profile ", "<policy ", "not a <profile>" },
-		{ "</profile>", "", "not a <profile>" },
-		{ "version=\"1\"", "version=\"2\"", "unsupported version" },
-		{ "version=\"1\"", "version=\"4294967297\"", "unsupported version" },
-		{ "version=\"1\"", "version=\"-1\"", "no version" },
-		{ "version=\"1\"", "", "no version" },
-		{ "18:00:00Z", "18:00:00Z and more", "time" },
-		{ "18:00:00Z", "", "time" },
-		{ "2026-11-20", "2026-13-20", "time" },
-		{ "granularity=\"4096\"", "granularity=\"4 KiB\"", "granularity" },
-		{ "granularity=\"4096\"", "", "granularity" },
-		{ "window=\"4.02\"", "window=\"-4\"", "window" },
-		{ "window=\"4.02\"", "window=\"nan\"", "window" },
-		{ "window=\"4.02\"", "window=\"inf\"", "window" },
-		{ "window=\"4.02\"", "window=\"1e300\"", "window" },
-		{ "window=\"4.02\"", "window=\"4s\"", "window" },
-		{ "window=\"4.02\"", "window=\"0x10\"", "window" },
-		{ "method=\"mmu\"", "", "method" },
-		{ "method=\"mmu\"", "method=\"longer-than-any-method\"", "method" },
-		{ "tool=\"0.1.0\"", "", "tool" },
-		{ "tool=\"0.1.0\"", "tool=\"0\" samples=\"-1\"", "samples" },
-		{ "tool=\"0.1.0\"", "tool=\"0\" since=\"yesterday\"", "since" },
-		{ "tool=\"0.1.0\"", "tool=\"0\" since=\"1900-01-01T00:00:00Z\"", "since" },
-		{ ">68943872<", "><", "not a number" },
-		{ ">68943872<", ">1 1<", "not a number" },
-		{ "<current unit=\"bytes\">", "<current unit=\"KiB\">", "not a number" },
-		{ ">68943872<", ">-1<", "not a number" },
-		{ ">68943872<", ">+1<", "not a number" },
-		{ ">68943872<", ">1.5<", "not a number" },
-		{ ">68943872<", ">18446744073709551616<", "not a number" },
-		{ ">68943872<", ">000000000000000000000068943872<", "not a number" },
-		{ "<low ", "<peak unit=\"bytes\">x</peak><low ", "not a number" },
+		{"<profile ", "<policy ", "not a <profile>"},
+		{"</profile>", "", "not a <profile>"},
+		{"version=\"1\"", "version=\"2\"", "unsupported version"},
+		{"version=\"1\"", "version=\"4294967297\"", "unsupported version"},
+		{"version=\"1\"", "version=\"-1\"", "no version"},
+		{"version=\"1\"", "", "no version"},
+		{"18:00:00Z", "18:00:00Z and more", "time"},
+		{"18:00:00Z", "", "time"},
+		{"2026-11-20", "2026-13-20", "time"},
+		{"granularity=\"4096\"", "granularity=\"4 KiB\"", "granularity"},
+		{"granularity=\"4096\"", "", "granularity"},
+		{"window=\"4.02\"", "window=\"-4\"", "window"},
+		{"window=\"4.02\"", "window=\"nan\"", "window"},
+		{"window=\"4.02\"", "window=\"inf\"", "window"},
+		{"window=\"4.02\"", "window=\"1e300\"", "window"},
+		{"window=\"4.02\"", "window=\"4s\"", "window"},
+		{"window=\"4.02\"", "window=\"0x10\"", "window"},
+		{"method=\"mmu\"", "", "method"},
+		{"method=\"mmu\"", "method=\"longer-than-any-method\"", "method"},
+		{"tool=\"0.1.0\"", "", "tool"},
+		{"tool=\"0.1.0\"", "tool=\"0\" samples=\"-1\"", "samples"},
+		{"tool=\"0.1.0\"", "tool=\"0\" since=\"yesterday\"", "since"},
+		{"tool=\"0.1.0\"", "tool=\"0\" since=\"1900-01-01T00:00:00Z\"", "since"},
+		{">68943872<", "><", "not a number"},
+		{">68943872<", ">1 1<", "not a number"},
+		{"<current unit=\"bytes\">", "<current unit=\"KiB\">", "not a number"},
+		{">68943872<", ">-1<", "not a number"},
+		{">68943872<", ">+1<", "not a number"},
+		{">68943872<", ">1.5<", "not a number"},
+		{">68943872<", ">18446744073709551616<", "not a number"},
+		{">68943872<", ">000000000000000000000068943872<", "not a number"},
+		{"<low ", "<peak unit=\"bytes\">x</peak><low ", "not a number"},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		wss_auto_free char *xml = changed(table[i].from, table[i].to);
 		struct wss_error err = WSS_ERROR_INIT;
-		struct wss_profile profile = { .version = 77 };
+		struct wss_profile profile = {.version = 77};
 
 		if (wss_metadata_read(xml, &profile, &err) == 0)
 			fail_msg("taken: %s", xml);
@@ -258,30 +252,28 @@ static void test_refuses(void **unused)
 	}
 }
 
-static void test_no_current(void **unused)
+TEST(test_no_current)
 {
 	wss_auto_free char *xml = changed("<current unit=\"bytes\">68943872</current>", "");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_profile profile;
 
-	(void)unused;
 	assert_int_equal(wss_metadata_read(xml, &profile, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "no current");
 }
 
 /* Additions by a later version, or by an operator's editor, do no harm. */
-static void test_tolerates(void **unused)
+TEST(test_tolerates)
 {
 	static const struct {
 		const char *from, *to;
 	} table[] = {
-		{ "<profile ", "<?xml version=\"1.0\"?>\n<!-- x -->\n<profile new=\"1\" " },
-		{ "<low ", "\n\n <new>1</new><!-- x --><low " },
-		{ "<current ", "<current at=\"1\" " },
+		{"<profile ", "<?xml version=\"1.0\"?>\n<!-- x -->\n<profile new=\"1\" "},
+		{"<low ", "\n\n <new>1</new><!-- x --><low "},
+		{"<current ", "<current at=\"1\" "},
 	};
 	struct wss_profile profile, expected = example();
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		wss_auto_free char *xml = changed(table[i].from, table[i].to);
 
@@ -291,18 +283,17 @@ static void test_tolerates(void **unused)
 }
 
 /* Without bounds the figure is its own bound. */
-static void test_bounds_absent(void **unused)
+TEST(test_bounds_absent)
 {
 	wss_auto_free char *xml = changed("<low unit=\"bytes\">60000000</low>", "");
 	struct wss_profile profile;
 
-	(void)unused;
 	assert_int_equal(wss_metadata_read(xml, &profile, NULL), 0);
 	assert_int_equal(profile.low_bytes, 68943872);
 	assert_int_equal(profile.high_bytes, 70000000);
 }
 
-static void test_hostile(void **unused)
+TEST(test_hostile)
 {
 	static const char *const bad[] = {
 		"",
@@ -319,7 +310,6 @@ static void test_hostile(void **unused)
 	wss_auto_free char *laughs = NULL;
 	struct wss_profile profile;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 
@@ -343,12 +333,11 @@ static void test_hostile(void **unused)
 }
 
 /* Texts that an operator will see cannot move a cursor. */
-static void test_text_is_clean(void **unused)
+TEST(test_text_is_clean)
 {
 	wss_auto_free char *xml = changed("tool=\"0.1.0\"", "tool=\"a&#9;b&#x9b;c\"");
 	struct wss_profile profile;
 
-	(void)unused;
 	assert_int_equal(wss_metadata_read(xml, &profile, NULL), 0);
 	assert_string_equal(profile.tool, "a?b??c");
 }
@@ -389,7 +378,7 @@ static char *dump(xmlDoc *doc)
  * Whichever allocation of libxml2 fails, a text is never another document without an error. libxml2
  * loses names when its dictionary grows, which it does at random.
  */
-static void test_out_of_memory(void **unused)
+TEST(test_out_of_memory)
 {
 	static const char domain[] =
 		"<domain type='kvm' id='1'><name>web1</name><uuid>a1b2c3d4</uuid><metadata>"
@@ -405,7 +394,6 @@ static void test_out_of_memory(void **unused)
 	wss_auto_free char *expected = dump(whole);
 	unsigned failed = 0;
 
-	(void)unused;
 	assert_int_equal(xmlMemSetup(free, failing_malloc, failing_realloc, failing_strdup), 0);
 	for (unsigned n = 0; n < 16000; n++) {
 		struct wss_error err = WSS_ERROR_INIT;
@@ -430,7 +418,6 @@ static void test_out_of_memory(void **unused)
 
 static int clean_up(void **unused)
 {
-	(void)unused;
 	xmlRelaxNGCleanupTypes();
 	xmlCleanupParser();
 	return 0;
@@ -438,18 +425,5 @@ static int clean_up(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_written_form),
-		cmocka_unit_test(test_schema_refuses),
-		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_no_current),
-		cmocka_unit_test(test_tolerates),
-		cmocka_unit_test(test_bounds_absent),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_text_is_clean),
-		cmocka_unit_test(test_out_of_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, clean_up);
+	return tests_run_within(NULL, clean_up);
 }

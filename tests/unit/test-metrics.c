@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "out/metrics.h"
+#include "show/metrics.h"
 
-static const struct wss_metric gauge = { "virt_wss_working_set_bytes", WSS_METRIC_GAUGE, "bytes",
-					 "Working set" };
-static const struct wss_metric counter = { "virt_wss_windows", WSS_METRIC_COUNTER, NULL, "Windows" };
-static const struct wss_metric info = { "virt_wss_domain", WSS_METRIC_INFO, NULL, "A guest" };
+static const struct wss_metric gauge = {"virt_wss_working_set_bytes", WSS_METRIC_GAUGE, "bytes",
+					"Working set"};
+static const struct wss_metric counter = {"virt_wss_windows", WSS_METRIC_COUNTER, NULL, "Windows"};
+static const struct wss_metric info = {"virt_wss_domain", WSS_METRIC_INFO, NULL, "A guest"};
 
 static void write_page(struct wss_metrics *metrics)
 {
-	const struct wss_label labels[] = { { "domain", "web1" }, { "window", "4s" } };
+	const struct wss_label labels[] = {{"domain", "web1"}, {"window", "4s"}};
 
 	wss_metrics_family(metrics, &info);
 	wss_metrics_value(metrics, labels, 1, 42);
@@ -44,47 +40,47 @@ static char *page_of(enum wss_metrics_form form)
 	return text;
 }
 
-static void test_prometheus(void **unused)
+TEST(test_prometheus)
 {
 	char *text = page_of(WSS_METRICS_PROMETHEUS);
 
-	(void)unused;
-	assert_string_equal(text, "# HELP virt_wss_domain_info A guest\n"
-				  "# TYPE virt_wss_domain_info gauge\n"
-				  "virt_wss_domain_info{domain=\"web1\"} 1\n"
-				  "# HELP virt_wss_working_set_bytes Working set\n"
-				  "# TYPE virt_wss_working_set_bytes gauge\n"
-				  "virt_wss_working_set_bytes{domain=\"web1\",window=\"4s\"} 1048576\n"
-				  "virt_wss_working_set_bytes 0.25\n"
-				  "# HELP virt_wss_windows_total Windows\n"
-				  "# TYPE virt_wss_windows_total counter\n"
-				  "virt_wss_windows_total 9007199254740991\n");
+	assert_string_equal(text,
+			    "# HELP virt_wss_domain_info A guest\n"
+			    "# TYPE virt_wss_domain_info gauge\n"
+			    "virt_wss_domain_info{domain=\"web1\"} 1\n"
+			    "# HELP virt_wss_working_set_bytes Working set\n"
+			    "# TYPE virt_wss_working_set_bytes gauge\n"
+			    "virt_wss_working_set_bytes{domain=\"web1\",window=\"4s\"} 1048576\n"
+			    "virt_wss_working_set_bytes 0.25\n"
+			    "# HELP virt_wss_windows_total Windows\n"
+			    "# TYPE virt_wss_windows_total counter\n"
+			    "virt_wss_windows_total 9007199254740991\n");
 	free(text);
 }
 
-static void test_openmetrics(void **unused)
+TEST(test_openmetrics)
 {
 	char *text = page_of(WSS_METRICS_OPENMETRICS);
 
-	(void)unused;
-	assert_string_equal(text, "# HELP virt_wss_domain A guest\n"
-				  "# TYPE virt_wss_domain info\n"
-				  "virt_wss_domain_info{domain=\"web1\"} 1\n"
-				  "# HELP virt_wss_working_set_bytes Working set\n"
-				  "# TYPE virt_wss_working_set_bytes gauge\n"
-				  "# UNIT virt_wss_working_set_bytes bytes\n"
-				  "virt_wss_working_set_bytes{domain=\"web1\",window=\"4s\"} 1048576\n"
-				  "virt_wss_working_set_bytes 0.25\n"
-				  "# HELP virt_wss_windows Windows\n"
-				  "# TYPE virt_wss_windows counter\n"
-				  "virt_wss_windows_total 9007199254740991\n"
-				  "# EOF\n");
+	assert_string_equal(text,
+			    "# HELP virt_wss_domain A guest\n"
+			    "# TYPE virt_wss_domain info\n"
+			    "virt_wss_domain_info{domain=\"web1\"} 1\n"
+			    "# HELP virt_wss_working_set_bytes Working set\n"
+			    "# TYPE virt_wss_working_set_bytes gauge\n"
+			    "# UNIT virt_wss_working_set_bytes bytes\n"
+			    "virt_wss_working_set_bytes{domain=\"web1\",window=\"4s\"} 1048576\n"
+			    "virt_wss_working_set_bytes 0.25\n"
+			    "# HELP virt_wss_windows Windows\n"
+			    "# TYPE virt_wss_windows counter\n"
+			    "virt_wss_windows_total 9007199254740991\n"
+			    "# EOF\n");
 	free(text);
 }
 
 static void assert_label(const char *value, const char *expected)
 {
-	const struct wss_label label = { "domain", value };
+	const struct wss_label label = {"domain", value};
 	char *text = NULL, line[256];
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
@@ -98,9 +94,8 @@ static void assert_label(const char *value, const char *expected)
 	free(text);
 }
 
-static void test_labels_are_escaped(void **unused)
+TEST(test_labels_are_escaped)
 {
-	(void)unused;
 	assert_label("a\"b\\c\nd", "a\\\"b\\\\c\\nd");
 	assert_label("\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac");
 	assert_label("a\x1b[2Jb\xff", "a?[2Jb?");
@@ -110,14 +105,13 @@ static void test_labels_are_escaped(void **unused)
 	assert_label("", "");
 }
 
-static void test_numbers(void **unused)
+TEST(test_numbers)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 	struct wss_metrics metrics = wss_metrics_begin(stream, WSS_METRICS_PROMETHEUS);
 
-	(void)unused;
 	wss_metrics_family(&metrics, &gauge);
 	wss_metrics_value(&metrics, NULL, 0, NAN);
 	wss_metrics_value(&metrics, NULL, 0, INFINITY);
@@ -134,12 +128,5 @@ static void test_numbers(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prometheus),
-		cmocka_unit_test(test_openmetrics),
-		cmocka_unit_test(test_labels_are_escaped),
-		cmocka_unit_test(test_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

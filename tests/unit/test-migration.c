@@ -8,9 +8,9 @@
 #include <math.h>
 
 #include "../random.h"
-#include "wss/migration.h"
-#include "wss/recorded-writes.h"
-#include "wss/writes.h"
+#include "measure/writes.h"
+#include "migration/migration.h"
+#include "recording/recorded-writes.h"
 
 #define MIB (1ULL << 20)
 #define PAGES 32768u
@@ -137,9 +137,8 @@ static double guest_writes(const struct guest *guest, double seconds)
 
 static struct wss_migration migration_of(const struct guest *guest, double bandwidth)
 {
-	struct wss_migration migration = {.bandwidth = bandwidth,
-					  .downtime_s = WSS_MIGRATION_DOWNTIME_S,
-					  .ram_bytes = RAM};
+	struct wss_migration migration = {
+		.bandwidth = bandwidth, .downtime_s = WSS_MIGRATION_DOWNTIME_S, .ram_bytes = RAM};
 
 	for (size_t end = 0; end < WSS_ENDS; end++) {
 		migration.content_bytes[end] = guest->content * 4096.0;
@@ -157,8 +156,7 @@ static struct wss_migration migration_of(const struct guest *guest, double bandw
 static void assert_figure(const char *what, const double *ends, double truth)
 {
 	double low = fmin(ends[WSS_END_LOW], fmin(ends[WSS_END_EXPECTED], ends[WSS_END_HIGH]));
-	double high =
-		fmax(ends[WSS_END_LOW], fmax(ends[WSS_END_EXPECTED], ends[WSS_END_HIGH]));
+	double high = fmax(ends[WSS_END_LOW], fmax(ends[WSS_END_EXPECTED], ends[WSS_END_HIGH]));
 
 	printf("# %s: %.4g, expected %.4g, bounds %.4g to %.4g\n", what, truth,
 	       ends[WSS_END_EXPECTED], low, high);
@@ -194,16 +192,14 @@ static struct source compare(struct guest guest, double bandwidth, bool throttle
 }
 
 /* A guest that writes nothing is sent once. */
-static void test_idle(void **state)
+TEST(test_idle)
 {
 	struct wss_migration_run run;
 	struct wss_migration migration = migration_of(
 		&(struct guest){.set = 1, .rate = 0, .content = PAGES / 4}, 20.0 * MIB);
 
-	(void)state;
 	assert_int_equal(
-		compare((struct guest){.set = 1, .content = PAGES / 4}, 20.0 * MIB, false)
-			.passes,
+		compare((struct guest){.set = 1, .content = PAGES / 4}, 20.0 * MIB, false).passes,
 		2);
 	run = wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
 	assert_int_equal(run.passes, 2);
@@ -212,20 +208,17 @@ static void test_idle(void **state)
 }
 
 /* Memory of zeros costs its headers. */
-static void test_zeros(void **state)
+TEST(test_zeros)
 {
 	struct wss_migration migration = migration_of(&(struct guest){.set = 1}, 100.0 * MIB);
-	struct wss_migration_run run =
-		wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
+	struct wss_migration_run run = wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
 
-	(void)state;
 	assert_true(run.converges);
 	assert_true(fabs(run.bytes - 9.0 * PAGES) < 1);
 }
 
-static void test_some_passes(void **state)
+TEST(test_some_passes)
 {
-	(void)state;
 	/* 48 MiB at random, 10 MiB/s, and 20 MiB/s are sent. */
 	assert_true(compare((struct guest){.set = 12288,
 					   .rate = 2560,
@@ -236,78 +229,66 @@ static void test_some_passes(void **state)
 	/* The same in a loop, with half of the content. */
 	compare((struct guest){.set = 12288, .rate = 2560, .content = PAGES / 2}, 20.0 * MIB,
 		false);
-	compare((struct guest){.set = 2048, .rate = 512, .content = PAGES / 2}, 8.0 * MIB,
-		false);
+	compare((struct guest){.set = 2048, .rate = 512, .content = PAGES / 2}, 8.0 * MIB, false);
 }
 
 /* A set that is smaller than the threshold is sent twice, however fast it is written. */
-static void test_small_hot_set(void **state)
+TEST(test_small_hot_set)
 {
-	(void)state;
-	compare(
-		(struct guest){
-			.set = 1024, .rate = 1e5, .at_random = true, .content = PAGES / 2},
+	compare((struct guest){.set = 1024, .rate = 1e5, .at_random = true, .content = PAGES / 2},
 		20.0 * MIB, false);
 }
 
 /* A set that is written faster than it is sent. */
-static void test_never(void **state)
+TEST(test_never)
 {
 	static struct source source;
-	struct guest guest = {
-		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
+	struct guest guest = {.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
 	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
-	struct wss_migration_run run =
-		wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
+	struct wss_migration_run run = wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
 	double before;
 
-	(void)state;
 	source = (struct source){.guest = guest, .bandwidth = 20.0 * MIB, .downtime_s = 0.3};
 	assert_false(source_migrate(&source, 100));
 	assert_false(run.converges);
 	assert_true(run.downtime_s == 0);
-	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_LOW).converges,
-			 false);
-	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_HIGH).converges,
-			 false);
+	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_LOW).converges, false);
+	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_HIGH).converges, false);
 	/* The mean of the passes after the first, which took 6.4 s. */
 	before = PAGES * 4104.0;
 	printf("# pass: %g, expected %g\n", (source.bytes - before) / (source.passes - 1),
 	       run.pass_bytes);
-	assert_true(fabs((source.bytes - before) / (source.passes - 1) / run.pass_bytes - 1) <
-		    0.1);
+	assert_true(fabs((source.bytes - before) / (source.passes - 1) / run.pass_bytes - 1) < 0.1);
 	assert_true(fabs(run.pass_bytes / run.pass_seconds / (20.0 * MIB) - 1) < 0.05);
 }
 
 /* No downtime that is too short for a page, and no link that is too slow for one, lets it end. */
-static void test_less_than_a_page(void **state)
+TEST(test_less_than_a_page)
 {
 	static const struct guest guest = {
 		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
-	static const struct { double bandwidth, downtime_s; } links[] = {
-		{20.0 * MIB, 1e-6}, {50 * 1024.0, 0.001}, {1024, 0.3}, {1, 0.3}};
+	static const struct {
+		double bandwidth, downtime_s;
+	} links[] = {{20.0 * MIB, 1e-6}, {50 * 1024.0, 0.001}, {1024, 0.3}, {1, 0.3}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		for (size_t end = 0; end < WSS_ENDS; end++) {
 			struct wss_migration migration = migration_of(&guest, links[i].bandwidth);
 
 			migration.downtime_s = links[i].downtime_s;
-			assert_false(wss_migration_precopy(&migration, false, (enum wss_end)end).converges);
+			assert_false(wss_migration_precopy(&migration, false, (enum wss_end)end)
+					     .converges);
 		}
 }
 
 /* Slowing down the CPUs makes it converge. */
-static void test_auto_converge(void **state)
+TEST(test_auto_converge)
 {
-	struct guest guest = {
-		.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
+	struct guest guest = {.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
 	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
-	struct wss_migration_run run =
-		wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
+	struct wss_migration_run run = wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
 	struct source source;
 
-	(void)state;
 	assert_false(wss_migration_precopy(&migration, false, WSS_END_EXPECTED).converges);
 	source = compare(guest, 20.0 * MIB, true);
 	printf("# throttle: %u, expected %u\n", source.throttle, run.throttle_percent);
@@ -316,16 +297,13 @@ static void test_auto_converge(void **state)
 }
 
 /* A throttle takes idle time first: these CPUs are busy for a fifth of the time. */
-static void test_throttle_of_idle_cpus(void **state)
+TEST(test_throttle_of_idle_cpus)
 {
-	struct guest guest = {
-		.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
+	struct guest guest = {.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
 	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
-	struct wss_migration_run busy = wss_migration_precopy(&migration, true,
-							      WSS_END_EXPECTED),
+	struct wss_migration_run busy = wss_migration_precopy(&migration, true, WSS_END_EXPECTED),
 				 idle;
 
-	(void)state;
 	migration.busy[WSS_END_EXPECTED] = 0.2;
 	idle = wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
 	assert_true(busy.converges && idle.converges);
@@ -336,26 +314,22 @@ static void test_throttle_of_idle_cpus(void **state)
 }
 
 /* The throttle has an end, and a guest may write too much even so. */
-static void test_throttle_ends(void **state)
+TEST(test_throttle_ends)
 {
 	struct guest guest = {.set = 24576, .rate = 1e7, .at_random = true, .content = PAGES};
 	struct wss_migration migration = migration_of(&guest, 2.0 * MIB);
-	struct wss_migration_run run =
-		wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
+	struct wss_migration_run run = wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
 
-	(void)state;
 	assert_false(run.converges);
 	assert_int_equal(run.throttle_percent, 99);
 }
 
-static void test_postcopy(void **state)
+TEST(test_postcopy)
 {
-	struct guest guest = {
-		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
+	struct guest guest = {.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
 	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
 	struct wss_migration_run run = wss_migration_postcopy(&migration, WSS_END_EXPECTED);
 
-	(void)state;
 	assert_true(run.converges);
 	/* All of the memory, and the set again, together with what was left. */
 	assert_true(run.bytes > RAM + 48.0 * MIB - 6.0 * MIB && run.bytes < RAM + 60.0 * MIB);
@@ -364,13 +338,11 @@ static void test_postcopy(void **state)
 }
 
 /* A huge guest on a slow link takes years, but not to compute. */
-static void test_slow_link(void **state)
+TEST(test_slow_link)
 {
-	struct wss_migration migration = {
-		.bandwidth = 1, .downtime_s = 1e-9, .ram_bytes = 0x1p44};
+	struct wss_migration migration = {.bandwidth = 1, .downtime_s = 1e-9, .ram_bytes = 0x1p44};
 	struct wss_migration_run run;
 
-	(void)state;
 	for (size_t end = 0; end < WSS_ENDS; end++) {
 		migration.content_bytes[end] = 0x1p44;
 		run = wss_migration_precopy(&migration, true, (enum wss_end)end);
@@ -378,11 +350,10 @@ static void test_slow_link(void **state)
 	}
 }
 
-static void test_writes(void **state)
+TEST(test_writes)
 {
 	struct wss_writes writes = {.n = 0};
 
-	(void)state;
 	assert_true(wss_writes_at(&writes, 5, WSS_END_HIGH) == 0);
 	assert_true(wss_writes_seconds(&writes) == 0);
 	wss_writes_add(&writes, 0, 1, 1, 1);
@@ -410,11 +381,10 @@ static void test_writes(void **state)
 }
 
 /* The share of sampled pages that changed, with its error. */
-static void test_sampled(void **state)
+TEST(test_sampled)
 {
 	struct wss_writes_point point = wss_writes_sampled(RAM, 4, 8, 4096);
 
-	(void)state;
 	assert_true(point.seconds == 4);
 	assert_true(point.bytes[WSS_END_EXPECTED] == 34.0 * MIB);
 	/* A quarter of 512 pages, within two standard errors of 2 %, and the rounding. */
@@ -426,7 +396,7 @@ static void test_sampled(void **state)
 	assert_true(point.bytes[WSS_END_LOW] <= RAM && point.bytes[WSS_END_HIGH] == RAM);
 }
 
-static void test_combine(void **state)
+TEST(test_combine)
 {
 	static const struct wss_curve_point touched[] = {
 		{.ns = 500000000, .bytes = 20},
@@ -437,7 +407,6 @@ static void test_combine(void **state)
 		{1, {8, 10, 12}}, {2, {16, 18, 20}}, {4, {28, 30, 32}}};
 	struct wss_writes writes;
 
-	(void)state;
 	/* Nothing is known about writes, so all that is touched may be written. */
 	wss_writes_combine(&writes, touched, 3, NULL, 0);
 	assert_int_equal(writes.n, 3);
@@ -462,12 +431,11 @@ static void test_combine(void **state)
 	assert_int_equal(writes.n, 0);
 }
 
-/* Feeds windows of one second, which write to the pages of one run each. */
+/* Feeds windows of one second, which write to the pages of one run each; the one at degraded is so. */
 static void feed(struct wss_recorded_writes *writes, enum wss_written meaning,
-		 const struct wss_run *runs, size_t n)
+		 const struct wss_run *runs, size_t n, size_t degraded)
 {
-	struct wss_pageset *touched = wss_pageset_new(PAGES),
-			   *written = wss_pageset_new(PAGES);
+	struct wss_pageset *touched = wss_pageset_new(PAGES), *written = wss_pageset_new(PAGES);
 	struct wss_pageset *ballooned = wss_pageset_new(PAGES);
 	struct wss_recording_sets sets = {touched, written, ballooned};
 
@@ -478,6 +446,7 @@ static void feed(struct wss_recorded_writes *writes, enum wss_written meaning,
 						.end_ns = (i + 1) * 1000000000ULL};
 
 		interval.gap = !runs[i].n;
+		interval.degraded = i == degraded;
 		if (!interval.gap) {
 			/* As in a file, only what comes is announced: here all of it, which is
 			 * harmless. */
@@ -485,16 +454,16 @@ static void feed(struct wss_recorded_writes *writes, enum wss_written meaning,
 			wss_pageset_remove(written, 0, PAGES);
 			wss_pageset_add(touched, runs[i].first, 2 * runs[i].n);
 			wss_pageset_add(written, runs[i].first, runs[i].n);
-			assert_int_equal(
-				wss_recorded_writes_change(
-					writes, WSS_CHANGE_TOUCHED,
-					(struct wss_run){runs[i].first, 2 * runs[i].n}, NULL),
-				0);
+			assert_int_equal(wss_recorded_writes_change(
+						 writes, WSS_CHANGE_TOUCHED,
+						 (struct wss_run){runs[i].first, 2 * runs[i].n},
+						 NULL),
+					 0);
 			assert_int_equal(wss_recorded_writes_change(writes, WSS_CHANGE_WRITTEN,
 								    runs[i], NULL),
 					 0);
-			assert_int_equal(wss_recorded_writes_change(
-						 writes, WSS_CHANGE_UNWRITTEN, runs[i], NULL),
+			assert_int_equal(wss_recorded_writes_change(writes, WSS_CHANGE_UNWRITTEN,
+								    runs[i], NULL),
 					 0);
 		}
 		assert_int_equal(wss_recorded_writes_end(writes, &interval, &sets, NULL), 0);
@@ -504,8 +473,8 @@ static void feed(struct wss_recorded_writes *writes, enum wss_written meaning,
 	wss_pageset_free(ballooned);
 }
 
-static struct wss_recorded_result recorded(enum wss_written meaning,
-					   const struct wss_run *runs, size_t n)
+static struct wss_recorded_result recorded_but(enum wss_written meaning, const struct wss_run *runs,
+					       size_t n, size_t degraded)
 {
 	static struct wss_recording recording = {.n_regions = 1, .window_ns = 1000000000};
 	struct wss_recorded_writes *writes;
@@ -513,29 +482,33 @@ static struct wss_recorded_result recorded(enum wss_written meaning,
 
 	recording.regions[0].length = PAGES * 4096;
 	assert_int_equal(wss_recorded_writes_new(&recording, NULL, &writes, NULL), 0);
-	feed(writes, meaning, runs, n);
+	feed(writes, meaning, runs, n, degraded);
 	wss_recorded_writes_result(writes, &result);
 	wss_recorded_writes_free(writes);
 	return result;
 }
 
+static struct wss_recorded_result recorded(enum wss_written meaning, const struct wss_run *runs,
+					   size_t n)
+{
+	return recorded_but(meaning, runs, n, SIZE_MAX);
+}
+
 /* The union over successive windows of a recording. */
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
 	/* Four windows of 10 pages each, two of them the same; then a gap, and three more. */
 	static const struct wss_run runs[] = {{0, 10}, {100, 10}, {0, 10}, {200, 20},
 					      {0, 0},  {300, 5},  {0, 10}, {0, 10}};
 	struct wss_recorded_result result = recorded(WSS_WRITTEN_EXACT, runs, 8);
 
-	(void)state;
 	assert_int_equal(result.writes.n, 2);
 	assert_true(result.ram_bytes == RAM);
 	assert_true(result.ballooned_bytes == 10 * 4096);
 	assert_true(result.touched_bytes == (20 + 20 + 40 + 10) * 4096);
 	assert_true(wss_writes_at(&result.writes, 1, WSS_END_LOW) == 5 * 4096);
 	assert_true(wss_writes_at(&result.writes, 1, WSS_END_HIGH) == 20 * 4096);
-	assert_true(fabs(wss_writes_at(&result.writes, 1, WSS_END_EXPECTED) -
-			 75.0 / 7 * 4096) < 1);
+	assert_true(fabs(wss_writes_at(&result.writes, 1, WSS_END_EXPECTED) - 75.0 / 7 * 4096) < 1);
 	/* The gap has ended the second succession. */
 	assert_true(wss_writes_seconds(&result.writes) == 4);
 	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 40 * 4096);
@@ -552,25 +525,106 @@ static void test_recorded(void **state)
 	assert_true(wss_writes_at(&result.writes, 4, WSS_END_HIGH) == 80 * 4096);
 }
 
+/* Pages are missing in a degraded window, whose meaning of writes may be another, too. */
+TEST(test_recorded_degraded)
+{
+	static const struct wss_run runs[] = {{0, 10},	 {100, 10}, {500, 1}, {0, 10},
+					      {200, 20}, {300, 10}, {0, 10}};
+	struct wss_recorded_result result = recorded_but(WSS_WRITTEN_EXACT, runs, 7, 2);
+
+	assert_int_equal(result.n_windows, 6);
+	assert_int_equal(result.n_degraded, 1);
+	/* The least of the others; and only those after it are four in succession. */
+	assert_true(wss_writes_at(&result.writes, 1, WSS_END_LOW) == 10 * 4096);
+	assert_true(wss_writes_at(&result.writes, 1, WSS_END_HIGH) == 20 * 4096);
+	assert_int_equal(result.writes.n, 2);
+	assert_true(wss_writes_seconds(&result.writes) == 4);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 40 * 4096);
+	result = recorded_but(WSS_WRITTEN_EXACT, runs, 1, 0);
+	assert_int_equal(result.n_windows, 0);
+	assert_int_equal(result.n_degraded, 1);
+	assert_int_equal(result.writes.n, 0);
+}
+
+static enum wss_migration_ends judged(const struct wss_migration *migration)
+{
+	struct wss_migration_run runs[WSS_ENDS];
+
+	for (int end = 0; end < WSS_ENDS; end++)
+		runs[end] = wss_migration_precopy(migration, false, (enum wss_end)end);
+	/* What a mean makes of it. */
+	assert_true(runs[WSS_END_EXPECTED].converges && !runs[WSS_END_HIGH].converges);
+	return wss_migration_judge(migration, false, runs);
+}
+
+/* As migrate-estimate judges a recording, over a link of 16 MiB/s. */
+static enum wss_migration_ends judged_recording(enum wss_written meaning,
+						const struct wss_run *runs, size_t n)
+{
+	struct wss_recorded_result result = recorded(meaning, runs, n);
+	const struct wss_migration migration = {
+		.bandwidth = 16.0 * MIB,
+		.downtime_s = 0.3,
+		.ram_bytes = RAM,
+		.content_bytes = {RAM, RAM, RAM},
+		.writes = result.writes,
+		.busy = {1, 1, 0},
+		.n_windows = result.n_windows,
+		.fastest = wss_writes_fastest(result.writes.points, result.writes.n, WSS_END_HIGH)};
+
+	assert_int_equal(result.n_windows, n);
+	return judged(&migration);
+}
+
+/* The mean converges, but the window with most writes does not. */
+TEST(test_worst_window_judges)
+{
+	struct wss_run rising[64], rhythmic[64], once = {0, 1984};
+
+	for (uint64_t i = 0; i < 64; i++) {
+		uint64_t first = i % 6 * 5000;
+
+		/* To 20 MiB/s; and 18 MiB/s for a second in eight. */
+		rising[i] = (struct wss_run){first, (i + 1) * 80};
+		rhythmic[i] = (struct wss_run){first, i % 8 ? 100 : 4608};
+	}
+	assert_int_equal(judged_recording(WSS_WRITTEN_EXACT, rising, 64), WSS_MIGRATION_UNLIKELY);
+	assert_int_equal(judged_recording(WSS_WRITTEN_EXACT, rhythmic, 64), WSS_MIGRATION_UNLIKELY);
+	/* All that is touched may be written. */
+	assert_int_equal(judged_recording(WSS_WRITTEN_ABSENT, &once, 1), WSS_MIGRATION_UNLIKELY);
+}
+
+/* What is likely needs windows, and a quarter of room above the worst of them. */
+TEST(test_likely_needs_windows)
+{
+	struct wss_migration migration = {.bandwidth = 16.0 * MIB,
+					  .downtime_s = 0.3,
+					  .ram_bytes = RAM,
+					  .content_bytes = {RAM, RAM, RAM},
+					  .busy = {1, 1, 0},
+					  .fastest = 12.0 * MIB,
+					  .n_windows = WSS_MIGRATION_WINDOWS_MIN};
+	struct wss_migration_run runs[WSS_ENDS] = {
+		{.converges = true}, {.converges = true}, {.converges = true}};
+
+	wss_writes_add(&migration.writes, 1, 0, 5.0 * MIB, 30.0 * MIB);
+	assert_int_equal(judged(&migration), WSS_MIGRATION_LIKELY);
+	migration.n_windows--;
+	assert_int_equal(judged(&migration), WSS_MIGRATION_UNKNOWN);
+	migration.n_windows = 1;
+	migration.fastest = 0;
+	assert_int_equal(judged(&migration), WSS_MIGRATION_UNKNOWN);
+	migration.n_windows = 1000;
+	migration.fastest = 14.0 * MIB;
+	assert_int_equal(judged(&migration), WSS_MIGRATION_UNLIKELY);
+	assert_int_equal(wss_migration_judge(&migration, false, runs), WSS_MIGRATION_ENDS);
+	runs[WSS_END_EXPECTED].converges = runs[WSS_END_HIGH].converges = false;
+	assert_int_equal(wss_migration_judge(&migration, false, runs), WSS_MIGRATION_UNLIKELY);
+	runs[WSS_END_LOW].converges = false;
+	assert_int_equal(wss_migration_judge(&migration, false, runs), WSS_MIGRATION_NEVER);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_throttle_of_idle_cpus),
-		cmocka_unit_test(test_writes),
-		cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_combine),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_zeros),
-		cmocka_unit_test(test_some_passes),
-		cmocka_unit_test(test_small_hot_set),
-		cmocka_unit_test(test_never),
-		cmocka_unit_test(test_less_than_a_page),
-		cmocka_unit_test(test_auto_converge),
-		cmocka_unit_test(test_throttle_ends),
-		cmocka_unit_test(test_postcopy),
-		cmocka_unit_test(test_slow_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "wss/missrate.h"
+#include "history/missrate.h"
 
 #define LENGTH 400000
 #define PAGES 4096
@@ -84,7 +84,8 @@ static void trace_mixture(void)
 static void trace_scan(void)
 {
 	for (size_t i = 0; i < LENGTH; i++)
-		trace[i] = i % 4 ? below(PAGES / 8) : PAGES / 8 + (unsigned)(i / 4) % (PAGES / 8 * 7);
+		trace[i] =
+			i % 4 ? below(PAGES / 8) : PAGES / 8 + (unsigned)(i / 4) % (PAGES / 8 * 7);
 }
 
 static unsigned tree[LENGTH + 1];
@@ -145,7 +146,7 @@ static void observe(struct wss_summary *summary)
 	static size_t seen[PAGES];
 
 	for (size_t w = 1; w <= WINDOWS; w++) {
-		struct wss_sample sample = { .wall = (time_t)w, .method = "mmu" };
+		struct wss_sample sample = {.wall = (time_t)w, .method = "mmu"};
 		size_t start = below(LENGTH / 2), touched = 0, due = 1000;
 
 		memset(seen, 0, sizeof(seen));
@@ -188,9 +189,9 @@ static double size_error(const double misses[PAGES + 1], unsigned size, double p
 static struct errors compare(const char *name, void (*make)(void))
 {
 	static double misses[PAGES + 1];
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_missrate missrate;
-	struct errors errors = { 0, 0 };
+	struct errors errors = {0, 0};
 
 	state = 2026;
 	make();
@@ -210,27 +211,26 @@ static struct errors compare(const char *name, void (*make)(void))
 		if (off > errors.largest)
 			errors.largest = off;
 	}
-	print_message("# %-8s mean error of the miss ratio %.4f, size off by at most %.1f %%\n", name,
-		      errors.mean, errors.largest * 100);
+	print_message("# %-8s mean error of the miss ratio %.4f, size off by at most %.1f %%\n",
+		      name, errors.mean, errors.largest * 100);
 	wss_summary_free(&summary);
 	return errors;
 }
 
-static void test_traces(void **unused)
+TEST(test_traces)
 {
 	static const struct {
 		const char *name;
 		void (*make)(void);
 		double mean, largest; /* what the manual page states */
 	} table[] = {
-		{ "uniform", trace_uniform, 0.02, 0.10 }, { "zipf", trace_zipf, 0.01, 0.05 },
-		{ "loop", trace_loop, 0.04, 0.07 },	  { "phases", trace_phases, 0.04, 0.10 },
-		{ "mixture", trace_mixture, 0.03, 0.05 }, { "scan", trace_scan, 0.04, 0.10 },
+		{"uniform", trace_uniform, 0.02, 0.10}, {"zipf", trace_zipf, 0.01, 0.05},
+		{"loop", trace_loop, 0.04, 0.07},	{"phases", trace_phases, 0.04, 0.10},
+		{"mixture", trace_mixture, 0.03, 0.05}, {"scan", trace_scan, 0.04, 0.10},
 	};
 
 	unsigned bad = 0;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct errors errors = compare(table[i].name, table[i].make);
 
@@ -267,12 +267,11 @@ static void sample_curve(struct wss_missrate *missrate, double (*curve)(double),
 }
 
 /* 1 % of the time is lost to 101 faults a second of 100 us, where W lacks 101 x 0.4 pages. */
-static void test_size(void **unused)
+TEST(test_size)
 {
 	struct wss_missrate missrate;
 	uint64_t bytes = 0;
 
-	(void)unused;
 	sample_curve(&missrate, saturating, 5);
 	assert_true(wss_missrate_size(&missrate, 0.01, 100000, &bytes));
 	assert_in_range(bytes, 104857600 - 70 * 4096, 104857600 - 25 * 4096);
@@ -282,12 +281,11 @@ static void test_size(void **unused)
  * At its end there are 431 faults a second: no measured size loses as little time as 101
  * faults do.
  */
-static void test_reach(void **unused)
+TEST(test_reach)
 {
 	struct wss_missrate missrate;
 	uint64_t bytes;
 
-	(void)unused;
 	sample_curve(&missrate, saturating, 2);
 	assert_false(wss_missrate_size(&missrate, 0.01, 100000, &bytes));
 	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 100000);
@@ -303,13 +301,13 @@ static void test_reach(void **unused)
 }
 
 /* No figure of a forged history is converted to an integer that cannot hold it. */
-static void test_no_such_figures(void **unused)
+TEST(test_no_such_figures)
 {
-	const double seconds[] = { 0.1, 1, 10 }, vast[] = { 1e25, 1e28, 1e30 }, none[] = { -1e30, -1, NAN };
+	const double seconds[] = {0.1, 1, 10}, vast[] = {1e25, 1e28, 1e30},
+		     none[] = {-1e30, -1, NAN};
 	struct wss_missrate missrate;
 	uint64_t bytes = 0;
 
-	(void)unused;
 	wss_missrate_init(&missrate, seconds, vast, 3);
 	assert_true(wss_missrate_known_bytes(&missrate) == UINT64_MAX);
 	wss_missrate_size(&missrate, 0.01, 100000, &bytes);
@@ -322,12 +320,5 @@ static void test_no_such_figures(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_traces),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_reach),
-		cmocka_unit_test(test_no_such_figures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -2,8 +2,8 @@
 #include "fakeguest.h"
 #include "fakekvm.h"
 
-#include "track/control.h"
-#include "track/methods.h"
+#include "measure/control.h"
+#include "measure/methods.h"
 
 static struct fake *fake;
 static char *tree;
@@ -12,7 +12,6 @@ static struct wss_host host;
 /* A suitable host without debugfs: the counters come from the source. */
 static int set_up(void **unused)
 {
-	(void)unused;
 	tree = make_tree();
 	put_text(tree, "proc/sys/kernel/osrelease", "6.1.0\n");
 	put_text(tree, "sys/module/kvm/parameters/tdp_mmu", "Y\n");
@@ -23,15 +22,16 @@ static int set_up(void **unused)
 	fake = fake_new("mmu");
 	fake_make_kvm(fake);
 	fake->has_counts = true;
-	fake->counts = (struct wss_kvm_counts){ .pages_4k = 100, .has_tlb_flushes = true,
-						.has_pf_fixed = true, .has_guest_mode = true,
-						.has_nested = true };
+	fake->counts = (struct wss_kvm_counts){.pages_4k = 100,
+					       .has_tlb_flushes = true,
+					       .has_pf_fixed = true,
+					       .has_guest_mode = true,
+					       .has_nested = true};
 	return 0;
 }
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	fake_free(fake);
 	wss_host_close(&host);
 	remove_tree(tree);
@@ -62,9 +62,8 @@ static void assert_usable(struct wss_guest *guest)
 		fail_msg("%s", err.text);
 }
 
-static void test_probe(void **unused)
+TEST(test_probe)
 {
-	(void)unused;
 	assert_usable(NULL);
 	assert_usable(fake->guest);
 	attach();
@@ -72,9 +71,8 @@ static void test_probe(void **unused)
 }
 
 /* TCG has no second-level mappings. */
-static void test_refuses_tcg(void **unused)
+TEST(test_refuses_tcg)
 {
-	(void)unused;
 	fake->guest->kvm = false;
 	snprintf(fake->guest->config.type, sizeof(fake->guest->config.type), "qemu");
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "type 'qemu'");
@@ -82,21 +80,21 @@ static void test_refuses_tcg(void **unused)
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "type 'qemu'");
 }
 
-static void test_refuses_confidential(void **unused)
+TEST(test_refuses_confidential)
 {
-	(void)unused;
 	attach();
-	snprintf(fake->guest->config.launch_security,
-		 sizeof(fake->guest->config.launch_security), "sev");
+	snprintf(fake->guest->config.launch_security, sizeof(fake->guest->config.launch_security),
+		 "sev");
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "confidential (sev)");
 }
 
 /* With shadow paging KVM's counters count other things than the guest's memory, so its tables must be readable. */
-static void test_shadow_paging_needs_tables(void **unused)
+TEST(test_shadow_paging_needs_tables)
 {
-	(void)unused;
 	host.two_dim_paging = WSS_NO;
-	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "shadow paging on this host (ept/npt is off), whose tables cannot be read: no programs");
+	assert_refused(
+		fake->guest, WSS_ERR_UNSUPPORTED,
+		"shadow paging on this host (ept/npt is off), whose tables cannot be read: no programs");
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "shadow paging");
 	fake_kvm.probe_fails = false;
 	assert_usable(NULL);
@@ -104,9 +102,8 @@ static void test_shadow_paging_needs_tables(void **unused)
 	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "KVM is not loaded");
 }
 
-static void test_refuses_old_kernel(void **unused)
+TEST(test_refuses_old_kernel)
 {
-	(void)unused;
 	attach();
 	host.version = WSS_KERNEL_VERSION(5, 15);
 	host.soft_dirty = WSS_YES;
@@ -121,9 +118,8 @@ static void test_refuses_old_kernel(void **unused)
 	assert_usable(fake->guest);
 }
 
-static void test_refuses_without_counters(void **unused)
+TEST(test_refuses_without_counters)
 {
-	(void)unused;
 	attach();
 	if (fake->guest->process.pidfd < 0)
 		skip();
@@ -146,12 +142,13 @@ static struct wss_tracker *open_as(const struct wss_track_options *options)
 
 static struct wss_tracker *open_tracker(void)
 {
-	static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
+	static const struct wss_track_options native = {.granularity = WSS_GRANULARITY_NATIVE};
 
 	return open_as(&native);
 }
 
-static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const struct wss_kvm_counts *later)
+static struct wss_reading begin_and_poll(struct wss_tracker *tracker,
+					 const struct wss_kvm_counts *later)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_reading reading;
@@ -161,6 +158,7 @@ static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const stru
 		fail_msg("%s", err.text);
 	assert_true(span.end_ns >= span.start_ns);
 	fake->counts = *later;
+	wss_tracker_mmu.want_pages(tracker);
 	if (wss_tracker_mmu.poll(tracker, &reading, &err) < 0)
 		fail_msg("%s", err.text);
 	return reading;
@@ -168,18 +166,10 @@ static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const stru
 
 static struct wss_sample explained(const struct wss_tracker *tracker)
 {
-	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_sample sample = {.quality = WSS_QUALITY_OK};
 
 	wss_tracker_mmu.explain(tracker, &sample);
 	return sample;
-}
-
-static bool has_note(const struct wss_sample *sample, const char *part)
-{
-	for (size_t i = 0; i < sample->n_notes; i++)
-		if (strstr(sample->notes[i], part))
-			return true;
-	return false;
 }
 
 static void close_tracker(struct wss_tracker *tracker)
@@ -188,14 +178,13 @@ static void close_tracker(struct wss_tracker *tracker)
 	wss_control_release(&fake->guest->process);
 }
 
-static void test_window(void **unused)
+TEST(test_window)
 {
 	struct wss_kvm_counts later = fake->counts;
 	struct wss_tracker *tracker;
 	struct wss_reading reading;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	/* QEMU would have to be asked. */
 	assert_int_equal(wss_tracker_mmu.check_stopped(tracker, NULL), -1);
@@ -218,26 +207,48 @@ static void test_window(void **unused)
 	close_tracker(tracker);
 }
 
-static void test_faults_unknown(void **unused)
+TEST(test_faults_unknown)
 {
 	struct wss_kvm_counts later;
 	struct wss_tracker *tracker;
 
-	(void)unused;
-	fake->counts = later = (struct wss_kvm_counts){ .pages_4k = 100 };
+	fake->counts = later = (struct wss_kvm_counts){.pages_4k = 100};
 	tracker = open_tracker();
+	assert_false(begin_and_poll(tracker, &later).faults.known);
+	/* A QEMU that ends has fewer virtual CPUs to count. */
+	fake->counts =
+		(struct wss_kvm_counts){.pages_4k = 100, .has_pf_fixed = true, .pf_fixed = 5000};
+	later = (struct wss_kvm_counts){.pages_4k = 200, .has_pf_fixed = true, .pf_fixed = 3000};
 	assert_false(begin_and_poll(tracker, &later).faults.known);
 	close_tracker(tracker);
 }
 
-static void test_huge_pages(void **unused)
+/* Those that the guest takes before the first reading after the zap are faults of the window, too. */
+TEST(test_faults_at_once)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	struct wss_reading reading;
+	struct wss_span span;
+
+	fake->counts =
+		(struct wss_kvm_counts){.pages_4k = 1000, .has_pf_fixed = true, .pf_fixed = 5000};
+	tracker = open_tracker();
+	fake->faults_each = 100;
+	assert_int_equal(tracker->ops->begin(tracker, &span, &err), 0);
+	assert_int_equal(tracker->ops->poll(tracker, &reading, &err), 0);
+	assert_true(reading.faults.known);
+	assert_int_equal(reading.faults.value, 200);
+	close_tracker(tracker);
+}
+
+TEST(test_huge_pages)
 {
 	struct wss_kvm_counts later = fake->counts;
 	struct wss_tracker *tracker;
 	struct wss_reading reading;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	later.pages_2m = 3;
 	later.pf_fixed += 3;
@@ -255,14 +266,13 @@ static void test_huge_pages(void **unused)
 }
 
 /* Causes of a degraded sample: each is noted, and the next window is not affected. */
-static void test_degraded(void **unused)
+TEST(test_degraded)
 {
 	const struct wss_kvm_counts base = fake->counts;
 	struct wss_kvm_counts later;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	/* The host took memory away: a fall, faults in excess. */
 	later = base;
@@ -289,14 +299,13 @@ static void test_degraded(void **unused)
 	close_tracker(tracker);
 }
 
-static void test_nested(void **unused)
+TEST(test_nested)
 {
 	const struct wss_kvm_counts base = fake->counts;
 	struct wss_kvm_counts later = base;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	/* A nested guest ran at some time in the window. */
 	later.nested_run = 5;
@@ -320,13 +329,12 @@ static void test_nested(void **unused)
 	close_tracker(tracker);
 }
 
-static void test_devices_and_prefetch(void **unused)
+TEST(test_devices_and_prefetch)
 {
 	const struct wss_kvm_counts base = fake->counts;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	begin_and_poll(tracker, &base);
 	fake->guest->config.hostdevs = 1;
@@ -343,13 +351,12 @@ static void test_devices_and_prefetch(void **unused)
 	close_tracker(tracker);
 }
 
-static void test_predict(void **unused)
+TEST(test_predict)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
-	struct wss_prediction small = { 0 }, large = { 0 };
+	struct wss_prediction small = {0}, large = {0};
 
-	(void)unused;
 	tracker = open_tracker();
 	fake->counts.pages_4k = 100;
 	fake->counts.pages_2m = 7;
@@ -379,17 +386,17 @@ static void test_predict(void **unused)
 }
 
 /* The zap really goes through clear_refs, unless the switch disables it. */
-static void test_zap(void **unused)
+TEST(test_zap)
 {
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	int null = open("/dev/null", O_RDONLY);
 
-	(void)unused;
 	tracker = open_tracker();
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
 	/* If clear_refs cannot be written to, begin fails ... */
-	assert_int_equal(dup2(null, fake->guest->process.clear_refs), fake->guest->process.clear_refs);
+	assert_int_equal(dup2(null, fake->guest->process.clear_refs),
+			 fake->guest->process.clear_refs);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), -1);
 	/* ... unless the switch is on. */
 	setenv("VIRT_WSS_FAULT", "skip-zap", 1);
@@ -399,13 +406,12 @@ static void test_zap(void **unused)
 	close(null);
 }
 
-static void test_gone(void **unused)
+TEST(test_gone)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 	struct wss_span span;
 
-	(void)unused;
 	tracker = open_tracker();
 	fake_end(fake);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, &err), -1);
@@ -415,17 +421,17 @@ static void test_gone(void **unused)
 }
 
 /* debugfs is preferred to the source, because it needs no answer from QEMU. */
-static void test_debugfs(void **unused)
+TEST(test_debugfs)
 {
-	static const char *const names[] = { "pages_4k", "pages_2m", "pages_1g" };
-	struct wss_kvm_counts unused_counts = { .pages_4k = 7 };
+	static const char *const names[] = {"pages_4k", "pages_2m", "pages_1g"};
+	struct wss_kvm_counts unused_counts = {.pages_4k = 7};
 	struct wss_tracker *tracker;
 	char path[PATH_MAX];
 
-	(void)unused;
 	for (size_t i = 0; i < 3; i++)
-		put_text(tree, make_path(path, "sys/kernel/debug/kvm/%d-11/%s", fake->child,
-					 names[i]), i ? "0\n" : "250\n");
+		put_text(tree,
+			 make_path(path, "sys/kernel/debug/kvm/%d-11/%s", fake->child, names[i]),
+			 i ? "0\n" : "250\n");
 	fake->has_counts = false;
 	attach();
 	assert_usable(fake->guest);
@@ -435,11 +441,42 @@ static void test_debugfs(void **unused)
 	close_tracker(tracker);
 }
 
+/* Without debugfs, the kernel's own counters are preferred, for the same reason. */
+TEST(test_counters_of_the_kernel)
+{
+	static struct wss_kvm_counters counters = {
+		.pages = {250, 1}, .n_vcpus = 2, .all_vcpus = 2, .pf_fixed = 9};
+	struct wss_kvm_counts ignored = {.pages_4k = 7};
+	struct wss_tracker *tracker;
+	struct wss_reading reading;
+
+	fake_kvm.probe_fails = false;
+	fake_kvm.counters = &counters;
+	fake->has_counts = false;
+	attach();
+	if (fake->guest->process.pidfd < 0)
+		skip();
+	assert_usable(fake->guest);
+	assert_int_equal(fake_kvm.open, 0);
+	tracker = open_tracker();
+	assert_int_equal(wss_tracker_mmu.check_stopped(tracker, NULL), 0);
+	reading = begin_and_poll(tracker, &ignored);
+	assert_int_equal(reading.high_bytes, 250 * 4 * WSS_KIB + 2 * WSS_MIB);
+	assert_true(reading.faults.known);
+
+	/* The sum over some vCPUs only is unknown. */
+	counters.n_vcpus = 1;
+	assert_int_equal(wss_tracker_mmu.poll(tracker, &reading, NULL), 0);
+	assert_false(reading.faults.known);
+	counters.n_vcpus = 2;
+	close_tracker(tracker);
+}
+
 /* Opens and prepares windows of 4 s at 4 KiB, on a guest that was mapped large. */
 static struct wss_tracker *open_fine(void)
 {
-	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
-						       .window_ns = 4 * WSS_NS_PER_S };
+	static const struct wss_track_options fine = {.granularity = WSS_GRANULARITY_4K,
+						      .window_ns = 4 * WSS_NS_PER_S};
 	struct wss_tracker *tracker;
 
 	virtual_clock_start();
@@ -453,16 +490,15 @@ static struct wss_tracker *open_fine(void)
 }
 
 /* Windows of a second in one dirty log, as many as fit, then in the next. */
-static void test_chain(void **unused)
+TEST(test_chain)
 {
-	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
-							  .window_ns = WSS_NS_PER_S,
-							  .chain_ns = UINT64_MAX };
+	static const struct wss_track_options options = {.granularity = WSS_GRANULARITY_4K,
+							 .window_ns = WSS_NS_PER_S,
+							 .chain_ns = UINT64_MAX};
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	unsigned windows = 0;
 
-	(void)unused;
 	virtual_clock_start();
 	tracker = open_as(&options);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
@@ -484,16 +520,15 @@ static void test_chain(void **unused)
 }
 
 /* The last log of a chain ends soon after it. */
-static void test_chain_ends(void **unused)
+TEST(test_chain_ends)
 {
-	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
-							  .window_ns = 4 * WSS_NS_PER_S,
-							  .chain_ns = 58 * WSS_NS_PER_S };
+	static const struct wss_track_options options = {.granularity = WSS_GRANULARITY_4K,
+							 .window_ns = 4 * WSS_NS_PER_S,
+							 .chain_ns = 58 * WSS_NS_PER_S};
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	uint64_t end_ns;
 
-	(void)unused;
 	virtual_clock_start();
 	tracker = open_as(&options);
 	end_ns = virtual_clock.now_ns + options.chain_ns;
@@ -515,13 +550,12 @@ static void test_chain_ends(void **unused)
 }
 
 /* Trap: 2 MiB entries in a window of 4 KiB granularity. */
-static void test_large_entries_come(void **unused)
+TEST(test_large_entries_come)
 {
-	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 }, small = { .pages_4k = 10 };
+	struct wss_kvm_counts large = {.pages_4k = 10, .pages_2m = 1}, small = {.pages_4k = 10};
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_fine();
 	begin_and_poll(tracker, &large);
 	/* Not at once, because the log needs a moment. */
@@ -549,12 +583,11 @@ static void test_large_entries_come(void **unused)
 }
 
 /* Large entries right after the zap count as well. */
-static void test_large_entries_at_once(void **unused)
+TEST(test_large_entries_at_once)
 {
-	struct wss_kvm_counts small = { .pages_4k = 10 };
+	struct wss_kvm_counts small = {.pages_4k = 10};
 	struct wss_tracker *tracker;
 
-	(void)unused;
 	tracker = open_fine();
 	fake->counts.pages_2m = 1;
 	begin_and_poll(tracker, &small);
@@ -564,13 +597,12 @@ static void test_large_entries_at_once(void **unused)
 }
 
 /* Large entries are normal in a series of native windows. */
-static void test_native_series(void **unused)
+TEST(test_native_series)
 {
-	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 };
+	struct wss_kvm_counts large = {.pages_4k = 10, .pages_2m = 1};
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_tracker();
 	begin_and_poll(tracker, &large);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
@@ -592,17 +624,16 @@ static void begin_job(struct fake *busy)
 }
 
 /* Trap: the guest changes between the choice of 4 KiB and the start of the log. */
-static void test_changes_before_start(void **unused)
+TEST(test_changes_before_start)
 {
-	struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
-					     .window_ns = WSS_NS_PER_S,
-					     .max_faults = 1 << 20,
-					     .max_stall_ns = WSS_NS_PER_S };
+	struct wss_track_options options = {.granularity = WSS_GRANULARITY_4K,
+					    .window_ns = WSS_NS_PER_S,
+					    .max_faults = 1 << 20,
+					    .max_stall_ns = WSS_NS_PER_S};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
 
-	(void)unused;
 	tracker = open_as(&options);
 	fake->on_refresh = begin_job;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
@@ -620,21 +651,59 @@ static void test_changes_before_start(void **unused)
 	tracker = open_as(&options);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	sample = explained(tracker);
-	assert_true(has_note(&sample, "native granularity because: 4 KiB granularity: the dirty log is not safe with hostdev"));
+	assert_true(has_note(
+		&sample,
+		"native granularity because: 4 KiB granularity: the dirty log is not safe with hostdev"));
 	close_tracker(tracker);
 	assert_int_equal(fake->log_starts, 0);
 }
 
-/*
- * After a window was abandoned while its log was starting, the next one has a log of its own.
- */
-static void test_given_up(void **unused)
+/* Where nothing is on huge pages, KVM maps 4 KiB without a log; where huge pages come later, the sample says so. */
+TEST(test_needs_no_log)
 {
-	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
-						       .window_ns = 4 * WSS_NS_PER_S };
+	static const struct wss_track_options fine = {.granularity = WSS_GRANULARITY_4K,
+						      .window_ns = WSS_NS_PER_S,
+						      .recorder = WSS_RECORDER_PAGES};
+	static const struct wss_track_options counted = {.granularity = WSS_GRANULARITY_4K,
+							 .window_ns = WSS_NS_PER_S};
+	struct wss_kvm_counts small = {.pages_4k = 10}, large = {.pages_4k = 10, .pages_2m = 1};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+
+	attach();
+	strcpy(fake->guest->config.dirty_log_hazard, "hostdev");
+	fake_kvm.probe_fails = false;
+	fake_kvm.n_slots = 1;
+	fake_kvm.slots[0] = (struct wss_kvm_slot_record){
+		.n_pages = 16, .host_address = fake->guest->ram.ranges[0].start};
+	tracker = open_as(&fine);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	begin_and_poll(tracker, &small);
+	sample = explained(tracker);
+	assert_false(has_note(&sample, "native granularity"));
+	begin_and_poll(tracker, &large);
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "got huge pages"));
+	close_tracker(tracker);
+	assert_int_equal(fake->log_starts, 0);
+	/* Not where the pages are not wanted, or huge pages may be there. */
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, &counted, &tracker, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "hostdev");
+	fake->guest->ram_known = false;
+	wss_error_clear(&err);
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, &fine, &tracker, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "hostdev");
+}
+
+/* After a window was abandoned while its log was starting, the next one has a log of its own. */
+TEST(test_given_up)
+{
+	static const struct wss_track_options fine = {.granularity = WSS_GRANULARITY_4K,
+						      .window_ns = 4 * WSS_NS_PER_S};
 	struct wss_tracker *tracker;
 
-	(void)unused;
 	virtual_clock_start();
 	tracker = open_as(&fine);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
@@ -650,13 +719,12 @@ static void test_given_up(void **unused)
 }
 
 /* Trap: the log outlives the window. */
-static void test_settle(void **unused)
+TEST(test_settle)
 {
-	struct wss_kvm_counts small = { .pages_4k = 10, .has_pf_fixed = true };
-	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_kvm_counts small = {.pages_4k = 10, .has_pf_fixed = true};
+	struct wss_sample sample = {.quality = WSS_QUALITY_OK};
 	struct wss_tracker *tracker;
 
-	(void)unused;
 	tracker = open_fine();
 	begin_and_poll(tracker, &small);
 	assert_false(wss_tracker_mmu.settle(tracker, &sample));
@@ -679,7 +747,7 @@ static void test_settle(void **unused)
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "by 4 KiB although"));
 
-	sample = (struct wss_sample){ .quality = WSS_QUALITY_OK };
+	sample = (struct wss_sample){.quality = WSS_QUALITY_OK};
 	fake->log.measuring = true;
 	assert_true(wss_tracker_mmu.settle(tracker, &sample));
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
@@ -689,23 +757,22 @@ static void test_settle(void **unused)
 }
 
 /* Where KVM's memory slots can be read, they tell. */
-static void test_settle_by_slots(void **unused)
+TEST(test_settle_by_slots)
 {
-	struct wss_kvm_counts small = { .pages_4k = 10, .has_pf_fixed = true };
-	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_kvm_counts small = {.pages_4k = 10, .has_pf_fixed = true};
+	struct wss_sample sample = {.quality = WSS_QUALITY_OK};
 	struct wss_tracker *tracker;
 
-	(void)unused;
 	fake_kvm.probe_fails = false;
 	fake_kvm.n_slots = 2;
 	tracker = open_fine();
 	assert_true(fake->guest->ram_known);
-	fake_kvm.slots[0] = (struct wss_kvm_slot_record){
-		.n_pages = 16, .host_address = fake->guest->ram.ranges[0].start, .flags = KVM_MEM_LOG_DIRTY_PAGES
-	};
+	fake_kvm.slots[0] =
+		(struct wss_kvm_slot_record){.n_pages = 16,
+					     .host_address = fake->guest->ram.ranges[0].start,
+					     .flags = KVM_MEM_LOG_DIRTY_PAGES};
 	fake_kvm.slots[1] = (struct wss_kvm_slot_record){
-		.first_page = 0xfd000, .n_pages = 4096, .flags = KVM_MEM_LOG_DIRTY_PAGES
-	};
+		.first_page = 0xfd000, .n_pages = 4096, .flags = KVM_MEM_LOG_DIRTY_PAGES};
 	begin_and_poll(tracker, &small);
 	fake->log.measuring = false;
 	virtual_clock.now_ns += 7 * WSS_NS_PER_S;
@@ -717,7 +784,7 @@ static void test_settle_by_slots(void **unused)
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "still keeps a dirty log"));
 	/* The guest need not touch anything, and a graphics card is always logged. */
-	sample = (struct wss_sample){ .quality = WSS_QUALITY_OK };
+	sample = (struct wss_sample){.quality = WSS_QUALITY_OK};
 	fake_kvm.slots[0].flags = 0;
 	fake->counts.pages_2m = 0;
 	assert_true(wss_tracker_mmu.settle(tracker, &sample));
@@ -749,12 +816,12 @@ static const char *why_native(struct wss_track_options options)
 	return text;
 }
 
-static void test_auto(void **unused)
+TEST(test_auto)
 {
-	struct wss_track_options options = { .window_ns = WSS_NS_PER_S, .max_faults = 1 << 20,
-					     .max_stall_ns = 100 * WSS_NS_PER_MS };
+	struct wss_track_options options = {.window_ns = WSS_NS_PER_S,
+					    .max_faults = 1 << 20,
+					    .max_stall_ns = 100 * WSS_NS_PER_MS};
 
-	(void)unused;
 	attach();
 	/* The child's memory is on small pages. */
 	if (fake->guest->ram_known)
@@ -765,41 +832,39 @@ static void test_auto(void **unused)
 	options.max_faults = 1;
 	assert_non_null(strstr(why_native(options), "over the limit of"));
 	options.max_faults = 1 << 20;
-	/*
-	 * The log for this much memory takes a while to start, although little of it is used.
-	 */
+	/* The log for this much memory takes a while to start, although little of it is used. */
 	fake->guest->config.maximum_bytes = 64ULL << 40;
 	assert_non_null(strstr(why_native(options), "over the limit of 100 ms"));
 	fake->guest->config.maximum_bytes = FAKE_RAM;
 	options.window_ns = 51 * WSS_NS_PER_S;
 	assert_non_null(strstr(why_native(options), "50 s"));
 	options.window_ns = WSS_NS_PER_S;
-	snprintf(fake->guest->config.dirty_log_hazard,
-		 sizeof(fake->guest->config.dirty_log_hazard), "vsock");
+	snprintf(fake->guest->config.dirty_log_hazard, sizeof(fake->guest->config.dirty_log_hazard),
+		 "vsock");
 	assert_non_null(strstr(why_native(options), "vsock"));
 }
 
 /* During somebody else's calculation nothing is zapped and nothing is started. */
-static void test_foreign_log(void **unused)
+TEST(test_foreign_log)
 {
-	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
-						       .window_ns = 4 * WSS_NS_PER_S };
+	static const struct wss_track_options fine = {.granularity = WSS_GRANULARITY_4K,
+						      .window_ns = 4 * WSS_NS_PER_S};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 
-	(void)unused;
 	tracker = open_as(&fine);
 	/* A zap would fail without the lock. */
 	wss_control_release(&fake->guest->process);
 	fake->log.measuring = true;
+	fake->log.left_s = 60;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "another program");
 	assert_int_equal(fake->log_starts, 0);
 	wss_tracker_mmu.close(tracker);
 }
 
-static void assert_unfit(const struct wss_tracker_ops *ops,
-			 const struct wss_track_options *options, const char *why)
+static void assert_unfit(const struct wss_tracker_ops *ops, const struct wss_track_options *options,
+			 const char *why)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
@@ -829,13 +894,13 @@ static void assert_auto_is_first_fit(const struct wss_track_options *options)
 }
 
 /* "auto" never chooses a method that is wrong for the guest, whatever others there are. */
-static void test_choose(void **unused)
+TEST(test_choose)
 {
 	struct wss_track_options options = WSS_TRACK_OPTIONS_INIT;
 
-	(void)unused;
 	attach();
-	assert_int_equal(wss_tracker_check(&wss_tracker_mmu, &host, fake->guest, &options, NULL), 0);
+	assert_int_equal(wss_tracker_check(&wss_tracker_mmu, &host, fake->guest, &options, NULL),
+			 0);
 	assert_unfit(&wss_tracker_refs, &options, "refs works for TCG guests only");
 	assert_auto_is_first_fit(&options);
 	/* A KVM guest that cannot be zapped is not measured by accessed bits instead. */
@@ -845,21 +910,40 @@ static void test_choose(void **unused)
 	assert_auto_is_first_fit(&options);
 	fake->guest->kvm = false;
 	assert_unfit(&wss_tracker_mmu, &options, "KVM");
-	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL), 0);
+	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL),
+			 0);
 	assert_auto_is_first_fit(&options);
-	/*
-	 * If the pages themselves are requested, a method that only counts them is not chosen.
-	 */
+	/* If the pages themselves are requested, a method that only counts them is not chosen. */
 	options.recorder = WSS_RECORDER_PAGES;
 	assert_unfit(&wss_tracker_refs, &options, "it has no recorder");
 	assert_auto_is_first_fit(&options);
 }
 
-static void test_names(void **unused)
+/* What fails for another reason than the method does not mean that the guest cannot be measured here. */
+TEST(test_choose_failed)
+{
+	static const enum wss_error_code codes[] = {WSS_ERR_INTERRUPTED, WSS_ERR_GONE,
+						    WSS_ERR_TIMEOUT,	 WSS_ERR_CONNECT,
+						    WSS_ERR_FAILED,	 WSS_ERR_NO_MEMORY};
+	struct wss_track_options options = WSS_TRACK_OPTIONS_INIT;
+
+	attach();
+	if (fake->guest->process.pidfd < 0)
+		skip();
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+
+		fake->counts_fail = codes[i];
+		assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
+		assert_error(&err, codes[i], "kvm_counts fails");
+		assert_null(strstr(err.text, "no method"));
+	}
+}
+
+TEST(test_names)
 {
 	char names[128], few[4];
 
-	(void)unused;
 	assert_ptr_equal(wss_tracker_by_name("mmu"), &wss_tracker_mmu);
 	assert_ptr_equal(wss_tracker_by_name("refs"), &wss_tracker_refs);
 	assert_null(wss_tracker_by_name("auto"));
@@ -871,37 +955,7 @@ static void test_names(void **unused)
 	assert_int_equal(strlen(few), 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_large_entries_come),
-		TEST(test_large_entries_at_once), TEST(test_native_series),
-		TEST(test_changes_before_start), TEST(test_given_up), TEST(test_settle), TEST(test_settle_by_slots),
-		TEST(test_foreign_log),
-		TEST(test_auto),
-		TEST(test_probe),
-		TEST(test_refuses_tcg),
-		TEST(test_refuses_confidential),
-		TEST(test_shadow_paging_needs_tables),
-		TEST(test_refuses_old_kernel),
-		TEST(test_refuses_without_counters),
-		TEST(test_window),
-		TEST(test_faults_unknown),
-		TEST(test_huge_pages),
-		TEST(test_degraded),
-		TEST(test_nested),
-		TEST(test_devices_and_prefetch),
-		TEST(test_predict),
-		TEST(test_zap),
-		TEST(test_gone),
-		TEST(test_debugfs),
-		TEST(test_chain),
-		TEST(test_chain_ends),
-		TEST(test_choose), TEST(test_names),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include "../random.h"
-#include "wss/pages.h"
-#include "wss/pageset.h"
-#include "wss/top.h"
+#include "pages/pages.h"
+#include "pages/pageset.h"
+#include "pages/top.h"
 
 /* Three levels of nodes, and a partial last leaf. */
 #define PAGES ((1 << 18) + 5 * 4096 + 1000)
@@ -24,7 +24,7 @@ struct pair {
 
 static struct pair make(void)
 {
-	struct pair pair = { wss_pageset_new(PAGES), calloc(PAGES, 1) };
+	struct pair pair = {wss_pageset_new(PAGES), calloc(PAGES, 1)};
 
 	assert_non_null(pair.set);
 	assert_non_null(pair.truth);
@@ -62,7 +62,7 @@ static void change_at_random(struct pair *pair, unsigned times)
 
 static void check_runs(const struct pair *a, const struct pair *b)
 {
-	struct wss_run run = { 0, 0 };
+	struct wss_run run = {0, 0};
 	uint64_t at = 0;
 
 	while (wss_pageset_next(a->set, b ? b->set : NULL, run.first + run.n, &run)) {
@@ -78,8 +78,8 @@ static void check_runs(const struct pair *a, const struct pair *b)
 
 static void check_compare(const struct pair *a, const struct pair *b, const struct pair *all)
 {
-	struct wss_run run = { random_below(PAGES), random_below(PAGES) };
-	struct wss_pageset_overlap truth = { 0 }, found;
+	struct wss_run run = {random_below(PAGES), random_below(PAGES)};
+	struct wss_pageset_overlap truth = {0}, found;
 
 	for (uint64_t i = run.first; i < run.first + run.n && i < PAGES; i++) {
 		truth.both += a->truth[i] && b->truth[i];
@@ -90,15 +90,14 @@ static void check_compare(const struct pair *a, const struct pair *b, const stru
 	found = wss_pageset_compare(a->set, b->set, all->set, run);
 	assert_memory_equal(&found, &truth, sizeof(truth));
 	assert_int_equal(wss_pageset_count_run(a->set, run), truth.both + truth.only_a);
-	found = wss_pageset_compare(a->set, b->set, NULL, (struct wss_run){ 0, PAGES });
+	found = wss_pageset_compare(a->set, b->set, NULL, (struct wss_run){0, PAGES});
 	assert_int_equal(wss_pageset_count_without(a->set, b->set), found.only_a);
 }
 
-static void test_against_bytes(void **state)
+TEST(test_against_bytes)
 {
 	struct pair a = make(), b = make(), c = make();
 
-	(void)state;
 	for (unsigned round = 0; round < 40; round++) {
 		uint64_t count = 0, page = random_below(PAGES);
 
@@ -118,11 +117,10 @@ static void test_against_bytes(void **state)
 	drop(&c);
 }
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
 	struct pair a = make(), b = make();
 
-	(void)state;
 	change_at_random(&a, 50);
 	change(&a, 0, WSS_PAGESET_CHUNK_PAGES, 1);
 	change_at_random(&b, 50);
@@ -143,11 +141,10 @@ static void test_copy(void **state)
 }
 
 /* Sets share common parts correctly, in any order of changes and merges. */
-static void test_merge(void **state)
+TEST(test_merge)
 {
-	struct pair sets[4] = { make(), make(), make(), make() };
+	struct pair sets[4] = {make(), make(), make(), make()};
 
-	(void)state;
 	for (unsigned round = 0; round < 200; round++) {
 		struct pair *a = &sets[random_below(4)], *b = &sets[random_below(4)];
 		struct pair *c = &sets[random_below(4)];
@@ -176,21 +173,20 @@ static void test_merge(void **state)
 		check_runs(a, b);
 		check_compare(a, b, c);
 		assert_int_equal(wss_pageset_count(a->set),
-				 wss_pageset_count_run(a->set, (struct wss_run){ 0, PAGES }));
+				 wss_pageset_count_run(a->set, (struct wss_run){0, PAGES}));
 	}
 	for (unsigned i = 0; i < 4; i++)
 		drop(&sets[i]);
 }
 
 /* A set that exceeds its budget fails, sets the flag, and returns its memory. */
-static void test_budget(void **state)
+TEST(test_budget)
 {
-	struct wss_pageset_budget budget = { .limit_bytes = 20000 };
+	struct wss_pageset_budget budget = {.limit_bytes = 20000};
 	struct wss_pageset *set = wss_pageset_new(PAGES);
 	uint64_t count = 0;
 	int64_t changed = 0;
 
-	(void)state;
 	assert_non_null(set);
 	wss_pageset_limit(set, &budget);
 	assert_int_equal(wss_pageset_add(set, 0, PAGES), PAGES);
@@ -202,21 +198,20 @@ static void test_budget(void **state)
 	assert_true(changed < 0 && budget.exceeded);
 	assert_true(count > 300 && budget.used_bytes <= budget.limit_bytes);
 	assert_int_equal(wss_pageset_count(set), count);
-	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){ 0, PAGES }), count);
+	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){0, PAGES}), count);
 	wss_pageset_free(set);
 	wss_pageset_budget_clear(&budget);
 	assert_int_equal(budget.used_bytes, 0);
 }
 
 /* Operations count their steps, and changes fail once there were too many. */
-static void test_steps(void **state)
+TEST(test_steps)
 {
 	struct wss_pageset_budget budget = {.limit_bytes = 1 << 20};
 	struct wss_pageset *set = wss_pageset_new(PAGES);
 	uint64_t count = 0, start;
 	int64_t changed = 0;
 
-	(void)state;
 	assert_non_null(set);
 	wss_pageset_limit(set, &budget);
 	start = wss_pageset_steps();
@@ -238,13 +233,12 @@ static void test_steps(void **state)
 }
 
 /* Adding or removing 16 TiB costs as much as a page: 100,000 of these take no time. */
-static void test_vast_runs(void **state)
+TEST(test_vast_runs)
 {
 	struct wss_pageset *set = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
 	struct wss_pageset *taken = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
 	const uint64_t n = WSS_PAGESET_MAX_PAGES - 100;
 
-	(void)state;
 	for (uint64_t i = 0; i < 100000; i++) {
 		uint64_t first = 1 + i % 90;
 
@@ -253,7 +247,8 @@ static void test_vast_runs(void **state)
 		assert_int_equal(wss_pageset_take_out(set, taken, set), 0);
 		assert_int_equal(wss_pageset_keep(taken, set), 0);
 		assert_int_equal(wss_pageset_count(set), n);
-		assert_int_equal(wss_pageset_count(taken), first > 50 ? n - (first - 50) : n - (50 - first));
+		assert_int_equal(wss_pageset_count(taken),
+				 first > 50 ? n - (first - 50) : n - (50 - first));
 		assert_int_equal(wss_pageset_remove(set, 0, WSS_PAGESET_MAX_PAGES), n);
 		assert_true(wss_pageset_remove(taken, 0, WSS_PAGESET_MAX_PAGES) > 0);
 	}
@@ -261,12 +256,11 @@ static void test_vast_runs(void **state)
 	wss_pageset_free(taken);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	struct wss_pageset *set = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
 	struct wss_run run;
 
-	(void)state;
 	assert_null(wss_pageset_new(WSS_PAGESET_MAX_PAGES + 1));
 	assert_non_null(set);
 	assert_false(wss_pageset_next(set, NULL, 0, &run));
@@ -279,15 +273,14 @@ static void test_limits(void **state)
 	wss_pageset_free(NULL);
 }
 
-static void test_top(void **state)
+TEST(test_top)
 {
 	struct wss_page_range all[500];
 	struct wss_top top;
 
-	(void)state;
-	assert_int_equal(wss_top_init(&top, 20, wss_range_hotter), 0);
+	wss_top_init(&top, 20, wss_range_hotter);
 	for (size_t i = 0; i < 500; i++) {
-		all[i] = (struct wss_page_range){ i, 1, 1 + random_below(5), random_below(5) };
+		all[i] = (struct wss_page_range){i, 1, 1 + random_below(5), random_below(5)};
 		wss_top_offer(&top, &all[i]);
 	}
 	wss_top_sort(&top);
@@ -304,7 +297,7 @@ static void test_top(void **state)
 }
 
 /* A chunk that runs cover in part is noted once. */
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	static struct wss_pageset_parts parts;
 	const uint64_t chunk = WSS_PAGESET_CHUNK_PAGES;
@@ -312,22 +305,21 @@ static void test_parts(void **state)
 		struct wss_run run;
 		uint64_t n;
 	} steps[] = {
-		{ { 0, 0 }, 0 },
-		{ { 5, 0 }, 0 },
-		{ { 0, chunk }, 0 },
-		{ { 3 * chunk, 7 * chunk }, 0 },
-		{ { 0, WSS_PAGESET_MAX_PAGES }, 0 },
-		{ { 0, 1 }, 1 },
-		{ { 5, 1 }, 1 },
-		{ { chunk - 1, 1 }, 1 },
-		{ { chunk + 1, chunk - 1 }, 2 },
-		{ { 2 * chunk, 2 * chunk + 1 }, 3 },
-		{ { 4 * chunk + 1, 2 * chunk }, 4 },
-		{ { 7 * chunk - 1, 2 }, 5 },
-		{ { WSS_PAGESET_MAX_PAGES - 1, 1 }, 6 },
+		{{0, 0}, 0},
+		{{5, 0}, 0},
+		{{0, chunk}, 0},
+		{{3 * chunk, 7 * chunk}, 0},
+		{{0, WSS_PAGESET_MAX_PAGES}, 0},
+		{{0, 1}, 1},
+		{{5, 1}, 1},
+		{{chunk - 1, 1}, 1},
+		{{chunk + 1, chunk - 1}, 2},
+		{{2 * chunk, 2 * chunk + 1}, 3},
+		{{4 * chunk + 1, 2 * chunk}, 4},
+		{{7 * chunk - 1, 2}, 5},
+		{{WSS_PAGESET_MAX_PAGES - 1, 1}, 6},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		assert_int_equal(wss_pageset_note_parts(&parts, steps[i].run), steps[i].n);
 }
@@ -339,7 +331,7 @@ static void test_parts(void **state)
 static void assert_view(const struct wss_pages *pages, const uint8_t *truth, uint64_t first,
 			uint64_t end)
 {
-	struct wss_run run = { first, 0 };
+	struct wss_run run = {first, 0};
 	uint64_t at = first;
 
 	while (wss_pages_next(pages, run.first + run.n, end, &run)) {
@@ -355,16 +347,15 @@ static void assert_view(const struct wss_pages *pages, const uint8_t *truth, uin
 }
 
 /* A method's pages are the same whether it keeps them as a bitmap or as a set. */
-static void test_views(void **unused)
+TEST(test_views)
 {
 	uint64_t *words = calloc(PAGES / 64 + 1, 8);
 	struct pair pair = make();
 	struct wss_pages bits = wss_pages_of_bits(words, PAGES / 64 + 1);
 	struct wss_pages set = wss_pages_of_set(pair.set);
-	struct wss_pages nothing = { .known = false };
+	struct wss_pages nothing = {.known = false};
 	struct wss_run run;
 
-	(void)unused;
 	assert_non_null(words);
 	change_at_random(&pair, 200);
 	change(&pair, 127, 1, 1);
@@ -388,18 +379,5 @@ static void test_views(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_bytes),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_steps),
-		cmocka_unit_test(test_vast_runs),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_views),
-		cmocka_unit_test(test_top),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

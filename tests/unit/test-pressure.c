@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
+#include "history/pressure.h"
 #include "host/vmm-cgroup.h"
-#include "wss/pressure.h"
 
 #define MIB (1ULL << 20)
 #define HALF WSS_PRESSURE_HALF_LIFE_S
@@ -17,14 +17,14 @@ static struct wss_pressure_counts counts_of(uint64_t value)
 	return (struct wss_pressure_counts){amount, amount, amount, amount, amount};
 }
 
-static void add(struct wss_pressure *pressure, time_t time, const struct wss_pressure_counts *counts,
-		uint64_t had_mib)
+static void add(struct wss_pressure *pressure, time_t time,
+		const struct wss_pressure_counts *counts, uint64_t had_mib)
 {
 	assert_int_equal(wss_pressure_add(pressure, time, counts, had_mib * MIB), 0);
 }
 
 /* Each counter is a sign of its own, from its threshold on. */
-static void test_kinds(void **unused)
+TEST(test_kinds)
 {
 	static const struct {
 		size_t offset;
@@ -39,12 +39,12 @@ static void test_kinds(void **unused)
 		{offsetof(struct wss_pressure_counts, refaults), 10102, WSS_PRESSURE_REFAULTS},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (uint64_t less = 0; less < 2; less++) {
 			struct wss_pressure pressure = {.n = 0};
 			struct wss_pressure_counts counts = counts_of(5);
-			struct wss_amount *one = (struct wss_amount *)((char *)&counts + rows[i].offset);
+			struct wss_amount *one =
+				(struct wss_amount *)((char *)&counts + rows[i].offset);
 
 			add(&pressure, 1000, &counts, 100);
 			assert_false(pressure.watched);
@@ -59,12 +59,11 @@ static void test_kinds(void **unused)
 }
 
 /* A counter that begins anew, or is unknown for a while, is no sign; nor is the same time twice. */
-static void test_resets(void **unused)
+TEST(test_resets)
 {
 	struct wss_pressure pressure = {.n = 0};
 	struct wss_pressure_counts counts = counts_of(100), none = {.oom_kills = {.known = false}};
 
-	(void)unused;
 	add(&pressure, 1000, &counts, 100);
 	counts = counts_of(0);
 	add(&pressure, 1100, &counts, 100);
@@ -93,15 +92,15 @@ static void test_resets(void **unused)
 
 static struct wss_amount floor_of(unsigned kinds, uint64_t had_mib, uint64_t size_mib, time_t age)
 {
-	struct wss_pressure_event event = {.time = 1000, .kinds = kinds, .had_bytes = had_mib * MIB};
+	struct wss_pressure_event event = {
+		.time = 1000, .kinds = kinds, .had_bytes = had_mib * MIB};
 	struct wss_pressure pressure = {.n = 1, .events = &event};
 
 	return wss_pressure_floor(&pressure, size_mib * MIB, 1000 + age, NULL);
 }
 
-static void test_floor(void **unused)
+TEST(test_floor)
 {
-	(void)unused;
 	/* What it had, and a fifth more; what that adds halves. */
 	assert_int_equal(floor_of(WSS_PRESSURE_SWAP_IN, 1000, 1000, 1).value / MIB, 1199);
 	assert_int_equal(floor_of(WSS_PRESSURE_SWAP_IN, 1000, 1000, HALF).value / MIB, 1100);
@@ -118,41 +117,10 @@ static void test_floor(void **unused)
 	assert_false(floor_of(WSS_PRESSURE_SWAP_IN, 1000, 1000, -1).known);
 }
 
-/* Faults are added up by the hour of the later sample; long times and new counters belong to none. */
-static void test_faults(void **unused)
-{
-	static const struct {
-		time_t time;
-		uint64_t faults, had_mib;
-	} rows[] = {
-		{3600, 100, 50}, {4600, 300, 50}, {7100, 400, 40}, {7300, 500, 60},
-		{11000, 900, 60}, {11100, 5, 60}, {11200, 6, 60},
-	};
-	struct wss_pressure pressure = {.n = 0};
-
-	(void)unused;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct wss_pressure_counts counts = {.major_faults = wss_amount_of(rows[i].faults)};
-
-		add(&pressure, rows[i].time, &counts, rows[i].had_mib);
-	}
-	assert_int_equal(pressure.n_faults, 3);
-	assert_int_equal(pressure.faults[0].start, 3600);
-	assert_int_equal(pressure.faults[0].faults, 300);
-	assert_int_equal(pressure.faults[0].had_bytes, 40 * MIB);
-	assert_true(pressure.faults[0].seconds > 3499 && pressure.faults[0].seconds < 3501);
-	assert_int_equal(pressure.faults[1].start, 7200);
-	assert_int_equal(pressure.faults[1].faults, 100);
-	assert_int_equal(pressure.faults[2].start, 10800);
-	assert_int_equal(pressure.faults[2].faults, 1);
-	wss_pressure_free(&pressure);
-}
-
-static void test_names(void **unused)
+TEST(test_names)
 {
 	char text[WSS_PRESSURE_TEXT_MAX];
 
-	(void)unused;
 	wss_pressure_format(31, text);
 	assert_string_equal(text, "swap-in, major faults, OOM kill, stalls, refaults");
 	wss_pressure_format(0, text);
@@ -180,16 +148,19 @@ static struct wss_vmm_cgroup cgroup_read(const char *cgroup)
 
 #define SCOPE "machine.slice/machine-qemu\\x2d1\\x2dweb1.scope"
 
-static void test_cgroup(void **unused)
+TEST(test_cgroup)
 {
 	struct wss_vmm_cgroup counts;
 
-	(void)unused;
 	tree = make_tree();
-	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.events", "low 9\nhigh 8\nmax 7\noom 6\noom_kill 5\noom_group_kill 4\n");
-	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.pressure",
-		 "some avg10=0.00 avg60=1.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n");
-	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.stat", "anon 5\nanon_thp 2097152\nfile_thp 0\nshmem_thp 4194304\nworkingset_refault_anon 30\nworkingset_refault_file 12\n");
+	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.events",
+		 "low 9\nhigh 8\nmax 7\noom 6\noom_kill 5\noom_group_kill 4\n");
+	put_text(
+		tree, "sys/fs/cgroup/" SCOPE "/memory.pressure",
+		"some avg10=0.00 avg60=1.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n");
+	put_text(
+		tree, "sys/fs/cgroup/" SCOPE "/memory.stat",
+		"anon 5\nanon_thp 2097152\nfile_thp 0\nshmem_thp 4194304\nworkingset_refault_anon 30\nworkingset_refault_file 12\n");
 	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.swap.current", "8192\n");
 	counts = cgroup_read("0::/" SCOPE "/libvirt/emulator\n");
 	assert_true(counts.oom_kills.known && counts.oom_kills.value == 5);
@@ -206,6 +177,13 @@ static void test_cgroup(void **unused)
 	assert_false(cgroup_read("").oom_kills.known);
 	assert_false(cgroup_read("0::/machine.slice/machine-qemu-gone.scope\n").oom_kills.known);
 	assert_false(cgroup_read("0::/../" SCOPE "\n").oom_kills.known);
+	/* A partition of guests that is named like one. */
+	put_text(tree, "sys/fs/cgroup/machine.slice/machine-qemu\\x2dtest.slice/memory.events",
+		 "oom_kill 99\n");
+	assert_false(cgroup_read("0::/machine.slice/machine-qemu\\x2dtest.slice/vm.scope\n")
+			     .oom_kills.known);
+	put_text(tree, "sys/fs/cgroup/machine/qemu-test.partition/memory.events", "oom_kill 99\n");
+	assert_false(cgroup_read("0::/machine/qemu-test.partition/vm\n").oom_kills.known);
 	/* A kernel without PSI and with an older list. */
 	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.pressure", "");
 	put_text(tree, "sys/fs/cgroup/" SCOPE "/memory.stat", "workingset_refault 30\n");
@@ -219,11 +197,5 @@ static void test_cgroup(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds), cmocka_unit_test(test_resets),
-		cmocka_unit_test(test_floor), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_cgroup), cmocka_unit_test(test_faults),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The progress line, on a terminal made by the test, with a clock that the test controls. */
-#include "out/progress.h"
+#include "show/progress.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,14 +19,11 @@ static _Atomic uint64_t now_ns;
 
 static uint64_t get_now(void *opaque)
 {
-	(void)opaque;
 	return now_ns;
 }
 
 static void never_sleep(void *opaque, uint64_t when_ns)
 {
-	(void)opaque;
-	(void)when_ns;
 }
 
 static const struct wss_clock_source fake_clock = {.now_ns = get_now,
@@ -63,14 +60,14 @@ static void terminal_close(struct terminal *terminal)
 	close(terminal->master);
 }
 
-/* Reads until the text has appeared, or for 10 s; with NULL, reads what is there. */
+/* Reads until the text has appeared, or for 60 s; with NULL, reads what is there. */
 static bool shows(struct terminal *terminal, const char *text)
 {
 	struct pollfd pfd = {.fd = terminal->master, .events = POLLIN};
 	ssize_t n;
 
 	while (!text || !strstr(terminal->text, text)) {
-		if (poll(&pfd, 1, text ? 10000 : 0) <= 0)
+		if (poll(&pfd, 1, text ? 60000 : 0) <= 0)
 			return !text;
 		n = read(terminal->master, terminal->text + terminal->len,
 			 sizeof(terminal->text) - 1 - terminal->len);
@@ -81,12 +78,11 @@ static bool shows(struct terminal *terminal, const char *text)
 	return true;
 }
 
-static void test_terminal(void **unused)
+TEST(test_terminal)
 {
 	struct wss_progress *progress;
 	struct terminal terminal;
 
-	(void)unused;
 	terminal_open(&terminal);
 	progress = wss_progress_begin("measuring", 40 * WSS_NS_PER_S);
 	assert_non_null(progress);
@@ -107,12 +103,11 @@ static void test_terminal(void **unused)
 	terminal_close(&terminal);
 }
 
-static void test_short(void **unused)
+TEST(test_short)
 {
 	struct wss_progress *progress;
 	struct terminal terminal;
 
-	(void)unused;
 	terminal_open(&terminal);
 	progress = wss_progress_begin("measuring", 0);
 	now_ns += 2 * WSS_NS_PER_S - 1;
@@ -123,12 +118,11 @@ static void test_short(void **unused)
 	terminal_close(&terminal);
 }
 
-static void test_no_terminal(void **unused)
+TEST(test_no_terminal)
 {
 	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
 	struct wss_progress *progress;
 
-	(void)unused;
 	dup2(null, STDERR_FILENO);
 	progress = wss_progress_begin("measuring", 0);
 	dup2(saved, STDERR_FILENO);
@@ -139,28 +133,19 @@ static void test_no_terminal(void **unused)
 	close(saved);
 }
 
-static void test_format(void **unused)
+TEST(test_format)
 {
 	char text[64];
 
-	(void)unused;
 	wss_progress_format("asking", "", 3 * WSS_NS_PER_S, 0, text, sizeof(text));
 	assert_string_equal(text, "asking: 3 s");
 	wss_progress_format("asking", "", WSS_NS_PER_S / 2, WSS_NS_PER_S, text, sizeof(text));
 	assert_string_equal(text, "asking: 0 of 1 s, 1 s left");
-	wss_progress_format("a text that is long", "and one that is even longer", 0, 0, text,
-			    16);
+	wss_progress_format("a text that is long", "and one that is even longer", 0, 0, text, 16);
 	assert_string_equal(text, "a text that is ");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_short),
-		cmocka_unit_test(test_no_terminal),
-		cmocka_unit_test(test_format),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "client.h"
 #include "host/qmppeer.h"
+#include "qmp/client.h"
 
 #define SERVE "--serve"
 #define UUID_NONE NULL
@@ -24,7 +24,6 @@ static char qemu[PATH_MAX], other[PATH_MAX], socket_path[PATH_MAX];
 
 static int set_up(void **unused)
 {
-	(void)unused;
 	assert_int_equal(wss_root_open("/", &host_root, NULL), 0);
 	tree = make_tree();
 	copy_self(tree, "qemu-system-test");
@@ -37,7 +36,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	wss_root_close(&host_root);
 	remove_tree(tree);
 	return 0;
@@ -45,7 +43,7 @@ static int tear_down(void **unused)
 
 static struct sockaddr_un address_of(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", path);
 	return address;
@@ -126,8 +124,8 @@ static struct server start_server(const char *exe, const char *how, const char *
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	server.pid = fork();
 	if (server.pid == 0) {
-		const char *argv[] = { "qemu-system-x86_64", SERVE, socket_path, how, option,
-				       value, uuid ? "-uuid" : NULL, uuid, NULL };
+		const char *argv[] = {"qemu-system-x86_64",  SERVE, socket_path, how, option, value,
+				      uuid ? "-uuid" : NULL, uuid,  NULL};
 
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDOUT_FILENO);
@@ -177,13 +175,12 @@ static pid_t hold(const struct qmp_peer *peer, const char *uuid, struct wss_erro
 	return pid;
 }
 
-static void test_listener(void **unused)
+TEST(test_listener)
 {
 	struct server server = start_server(other, PLAINLY, UUID_A, "-name", "x");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct qmp_peer peer = server.peer;
 
-	(void)unused;
 	/* CONFIG_UNIX_DIAG is in every kernel of Debian's. */
 	assert_int_not_equal(server.peer.inode, 0);
 	assert_int_equal(hold(&server.peer, UUID_A, &err), server.pid);
@@ -202,7 +199,7 @@ static void test_listener(void **unused)
 }
 
 /* If the kernel does not report the socket, one that was accepted at our path counts. */
-static void test_without_diag(void **unused)
+TEST(test_without_diag)
 {
 	struct server server = start_server(other, PLAINLY, UUID_A, "-name", "x");
 	struct wss_error err = WSS_ERROR_INIT;
@@ -210,7 +207,6 @@ static void test_without_diag(void **unused)
 	char victim_path[PATH_MAX];
 	pid_t victim;
 
-	(void)unused;
 	peer.inode = 0;
 	assert_int_equal(hold(&peer, UUID_A, &err), server.pid);
 	strcat(peer.path, "x");
@@ -235,14 +231,13 @@ static void test_without_diag(void **unused)
  * The listener has exited, and its pid belongs to nobody or to another process: neither is the
  * guest's.
  */
-static void test_listener_exited(void **unused)
+TEST(test_listener_exited)
 {
 	struct server server = start_server(qemu, BY_CHILD, UUID_A, "-name", "x");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct qmp_peer peer = server.peer;
 	pid_t victim;
 
-	(void)unused;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
 	assert_error(&err, WSS_ERR_GONE, "no such process");
 	/* As if the kernel had given the pid to a QEMU with the same UUID. */
@@ -257,31 +252,30 @@ static void test_listener_exited(void **unused)
 }
 
 /* Command lines of a QEMU without a UUID, and whether each is accepted as the guest's. */
-static void test_no_uuid(void **unused)
+TEST(test_no_uuid)
 {
 	static const struct {
 		const char *option, *format;
 		bool accepted;
 	} table[] = {
-		{ "-qmp", "unix:%s/a,,b,server=on,wait=off", true },
-		{ "--qmp", "unix:%s/a,,b", true },
-		{ "-qmp-pretty", "unix:%s/a,,b,server", true },
-		{ "-chardev", "socket,id=q,path=%s/a,,b,server=on", true },
-		{ "-chardev", "socket,path=%s/a,,b", true },
-		{ "-chardev", "socket,id=q,fd=0,server=on", false }, /* a pipe */
-		{ "-chardev", "socket,id=q,fd=77,server=on", false },
-		{ "-chardev", "socket,id=q,fd=", false },
-		{ "-chardev", "socket,id=nofd=3", false },
-		{ "-qmp", "unix:%s/a,,bc,server=on", false },
-		{ "-qmp", "unix:/other%s/a,,b,server=on", false },
-		{ "-qmp", "unix:%s/a", false },
-		{ "-name", "unix:%s/a,,b,server=on", false },
-		{ "qmp", "unix:%s/a,,b,server=on", false },
-		{ "-qmp", "", false },
+		{"-qmp", "unix:%s/a,,b,server=on,wait=off", true},
+		{"--qmp", "unix:%s/a,,b", true},
+		{"-qmp-pretty", "unix:%s/a,,b,server", true},
+		{"-chardev", "socket,id=q,path=%s/a,,b,server=on", true},
+		{"-chardev", "socket,path=%s/a,,b", true},
+		{"-chardev", "socket,id=q,fd=0,server=on", false}, /* a pipe */
+		{"-chardev", "socket,id=q,fd=77,server=on", false},
+		{"-chardev", "socket,id=q,fd=", false},
+		{"-chardev", "socket,id=nofd=3", false},
+		{"-qmp", "unix:%s/a,,bc,server=on", false},
+		{"-qmp", "unix:/other%s/a,,b,server=on", false},
+		{"-qmp", "unix:%s/a", false},
+		{"-name", "unix:%s/a,,b,server=on", false},
+		{"qmp", "unix:%s/a,,b,server=on", false},
+		{"-qmp", "", false},
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		char value[2 * PATH_MAX];
 		struct server server;
@@ -304,13 +298,12 @@ static void test_no_uuid(void **unused)
 }
 
 /* A process that exits while it is held no longer holds the other end. */
-static void test_gone(void **unused)
+TEST(test_gone)
 {
 	struct server server = start_server(other, PLAINLY, UUID_A, "-name", "x");
 	struct wss_process process = WSS_PROCESS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(wss_qmppeer_hold(&host_root, &server.peer, UUID_A, &process, &err), 0);
 	kill(server.pid, SIGKILL);
 	end_server(&server);
@@ -319,22 +312,31 @@ static void test_gone(void **unused)
 	wss_process_release(&process);
 }
 
+/* With hidepid=invisible its directory is there, but nothing in it. */
+TEST(test_hidden)
+{
+	const struct qmp_peer peer = {.pid = 78};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_process process;
+	struct wss_root root;
+
+	put_text(tree, "proc/self/mounts",
+		 "proc /proc proc rw 0 0\nproc /proc proc rw,hidepid=invisible 0 0\n");
+	put_text(tree, "proc/78/task/nothing", "");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	assert_int_equal(wss_qmppeer_hold(&root, &peer, NULL, &process, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "hidepid=invisible,");
+	wss_root_close(&root);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listener),
-		cmocka_unit_test(test_without_diag),
-		cmocka_unit_test(test_listener_exited),
-		cmocka_unit_test(test_no_uuid),
-		cmocka_unit_test(test_gone),
-	};
-	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+	const struct CMUnitTest skipped[] = {cmocka_unit_test(test_needs_pidfd)};
 
 	if (argc > 3 && !strcmp(argv[1], SERVE))
 		return serve(argv[2], argv[3]);
 	if (argc > 1 && !strcmp(argv[1], PLAY_QEMU))
 		return play_qemu();
-	alarm(120);
-	return have_pidfd() ? cmocka_run_group_tests(tests, set_up, tear_down)
+	return have_pidfd() ? tests_run_within(set_up, tear_down)
 			    : cmocka_run_group_tests(skipped, NULL, NULL);
 }

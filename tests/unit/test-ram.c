@@ -49,20 +49,22 @@ struct expected {
 static void test_fixtures(void **unused)
 {
 	static const struct expected table[] = {
-		{ "anon", 1, { 512 }, false, { 0x7f2b19e00000 } },
-		{ "memfd", 1, { 512 }, true, { 0x7fdf69fff000 } },
-		{ "shared", 1, { 512 }, true, { 0x7fda59e00000 } },
-		{ "file", 1, { 512 }, false, { 0x7ff1b7fff000 } },
-		{ "hugetlb", 1, { 128 }, true, { 0x7fa34de00000 } },
-		{ "mlock", 1, { 64 }, false, { 0x7f1e61e00000 } },
+		{"anon", 1, {512}, false, {0x7f2b19e00000}},
+		{"memfd", 1, {512}, true, {0x7fdf69fff000}},
+		{"shared", 1, {512}, true, {0x7fda59e00000}},
+		{"file", 1, {512}, false, {0x7ff1b7fff000}},
+		{"hugetlb", 1, {128}, true, {0x7fa34de00000}},
+		{"mlock", 1, {64}, false, {0x7f1e61e00000}},
 		/* A stack of 8 MiB lies right before the first cell. */
-		{ "numa", 2, { 256, 256 }, false, { 0x7f3e2dc00000, 0x7f3e3de00000 } },
-		{ "dimm", 2, { 512, 128 }, false, { 0x7f2c75c00000, 0x7f2c95e00000 } },
-		{ "libvirt", 3, { 256, 256, 128 }, true,
-		  { 0x7ffb3bffd000, 0x7ffb43ffe000, 0x7ffb53fff000 } },
+		{"numa", 2, {256, 256}, false, {0x7f3e2dc00000, 0x7f3e3de00000}},
+		{"dimm", 2, {512, 128}, false, {0x7f2c75c00000, 0x7f2c95e00000}},
+		{"libvirt",
+		 3,
+		 {256, 256, 128},
+		 true,
+		 {0x7ffb3bffd000, 0x7ffb43ffe000, 0x7ffb53fff000}},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		AUTO_PROCESS process = WSS_PROCESS_INIT;
 		struct wss_error err = WSS_ERROR_INIT;
@@ -100,16 +102,12 @@ static void test_no_guess(void **unused)
 	AUTO_PROCESS vga = WSS_PROCESS_INIT;
 	AUTO_PROCESS numa = WSS_PROCESS_INIT;
 	AUTO_PROCESS libvirt = WSS_PROCESS_INIT;
-	uint64_t sizes[3] = { 16 * WSS_MIB };
+	uint64_t sizes[3] = {16 * WSS_MIB};
 
-	(void)unused;
 	/* RAM and VGA memory of the same size cannot be told apart. */
 	hold_fixture("vga16", &vga);
 	assert_not_found(&vga, sizes, 1, "has 2 mappings of that size, which cannot be told apart");
-	/*
-	 * A stack is not RAM, although it has the right size and an inaccessible page behind
-	 * it.
-	 */
+	/* A stack is not RAM, although it has the right size and an inaccessible page behind it. */
 	hold_fixture("numa", &numa);
 	sizes[0] = 8 * WSS_MIB;
 	assert_not_found(&numa, sizes, 1, "expected 1 block of 8192 KiB, but QEMU has 0");
@@ -124,7 +122,7 @@ static void test_no_guess(void **unused)
 	assert_not_found(&numa, sizes, 1, "its size is unknown");
 	/* Neighbours with a page between them do not form a block. */
 	hold_fixture("libvirt", &libvirt);
-	assert_not_found(&libvirt, (uint64_t[]){ 384 * WSS_MIB + 4096 }, 1, "has 0");
+	assert_not_found(&libvirt, (uint64_t[]){384 * WSS_MIB + 4096}, 1, "has 0");
 }
 
 /* Writes maps and smaps of an invented process from lines "header|flags". */
@@ -137,8 +135,8 @@ static void put_maps(const char *tree, const char *const *lines)
 
 		snprintf(maps + strlen(maps), sizeof(maps) - strlen(maps), "%.*s\n", len, *lines);
 		snprintf(smaps + strlen(smaps), sizeof(smaps) - strlen(smaps),
-			 "%.*s\nSize: 4 kB\nKernelPageSize:     %s kB\nVmFlags: rd wr mr %s \n", len,
-			 *lines, strstr(*lines, "ht") ? "1048576" : "4", *lines + len + 1);
+			 "%.*s\nSize: 4 kB\nKernelPageSize:     %s kB\nVmFlags: rd wr mr %s \n",
+			 len, *lines, strstr(*lines, "ht") ? "1048576" : "4", *lines + len + 1);
 	}
 	put_text(tree, "proc/4242/maps", maps);
 	put_text(tree, "proc/4242/smaps", smaps);
@@ -201,9 +199,8 @@ static void test_preference(void **unused)
 		"7f0080000000-7f0080001000 ---p 00000000 00:00 0 |",
 		NULL,
 	};
-	uint64_t size = 16 * WSS_MIB, two[2] = { size, size }, start = 0;
+	uint64_t size = 16 * WSS_MIB, two[2] = {size, size}, start = 0;
 
-	(void)unused;
 	assert_int_equal(find_in(memfd_and_vga, &size, 1, &start), 1);
 	assert_int_equal(start, 0x7f0002000000);
 	assert_int_equal(find_in(memfd_and_vga, two, 2, &start), 2);
@@ -250,9 +247,8 @@ static void test_splits(void **unused)
 		"7f0038000000-7f0038001000 ---p 00000000 00:00 0 |",
 		NULL,
 	};
-	uint64_t both[2] = { 64 * WSS_MIB, 128 * WSS_MIB }, start = 0;
+	uint64_t both[2] = {64 * WSS_MIB, 128 * WSS_MIB}, start = 0;
 
-	(void)unused;
 	assert_int_equal(find_in(anon, both, 2, &start), 2);
 	assert_int_equal(start, 0x7f0000000000);
 	assert_int_equal(find_in(anon, both + 1, 1, &start), 1);
@@ -267,9 +263,9 @@ static void test_splits(void **unused)
 
 static void test_bad_files(void **unused)
 {
-	static const char *const bad[] = { "garbage\n", "7f00-7f00 rw-p 0 0:0 0\n",
-					   "7f10-7f00 rw-p 0 0:0 0\n", "Size: 4 kB\n",
-					   "7f00-7f10 rw 0 0:0 0\n", "7f00-7f10\n" };
+	static const char *const bad[] = {
+		"garbage\n",	"7f00-7f00 rw-p 0 0:0 0\n", "7f10-7f00 rw-p 0 0:0 0\n",
+		"Size: 4 kB\n", "7f00-7f10 rw 0 0:0 0\n",   "7f00-7f10\n"};
 	char *tree = make_tree(), path[PATH_MAX];
 	AUTO_PROCESS process = WSS_PROCESS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
@@ -277,8 +273,7 @@ static void test_bad_files(void **unused)
 	struct wss_smaps smaps;
 	uint64_t size = 128 * WSS_MIB;
 
-	(void)unused;
-	put_maps(tree, (const char *const[]){ NULL });
+	put_maps(tree, (const char *const[]){NULL});
 	hold_captured(tree, &process);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put_text(tree, "proc/4242/maps", bad[i]);
@@ -308,10 +303,9 @@ static void test_smaps_fixtures(void **unused)
 	struct wss_ram ram = WSS_RAM_INIT;
 	uint64_t rss, tlb;
 
-	(void)unused;
 	hold_fixture("mlock", &mlock_process);
-	assert_int_equal(
-		wss_ram_find(&mlock_process, (uint64_t[]){ 64 * WSS_MIB }, 1, &ram, NULL), 0);
+	assert_int_equal(wss_ram_find(&mlock_process, (uint64_t[]){64 * WSS_MIB}, 1, &ram, NULL),
+			 0);
 	assert_int_equal(wss_smaps_read(&mlock_process, &ram, &smaps, NULL), 0);
 	assert_int_equal(smaps.guest.rss, 64 * WSS_MIB);
 	assert_int_equal(smaps.guest.pss, 64 * WSS_MIB);
@@ -327,7 +321,7 @@ static void test_smaps_fixtures(void **unused)
 	wss_ram_free(&ram);
 
 	hold_fixture("hugetlb", &hugetlb);
-	assert_int_equal(wss_ram_find(&hugetlb, (uint64_t[]){ 128 * WSS_MIB }, 1, &ram, NULL), 0);
+	assert_int_equal(wss_ram_find(&hugetlb, (uint64_t[]){128 * WSS_MIB}, 1, &ram, NULL), 0);
 	assert_int_equal(wss_smaps_read(&hugetlb, &ram, &smaps, NULL), 0);
 	assert_int_equal(smaps.guest.rss, 128 * WSS_MIB);
 	assert_int_equal(smaps.guest.huge, 128 * WSS_MIB);
@@ -359,13 +353,12 @@ static void test_smaps_sums(void **unused)
 		"KernelPageSize:        4 kB\nRss:    7 kB\nVmFlags: rd wr \n";
 	char *tree = make_tree();
 	AUTO_PROCESS process = WSS_PROCESS_INIT;
-	struct wss_range range = { 0x7f0000000000, 0x7f0002000000 };
-	struct wss_ram ram = { 1, &range, 0x2000000, false };
+	struct wss_range range = {0x7f0000000000, 0x7f0002000000};
+	struct wss_ram ram = {1, &range, 0x2000000, false, false};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_smaps smaps;
 
-	(void)unused;
-	put_maps(tree, (const char *const[]){ NULL });
+	put_maps(tree, (const char *const[]){NULL});
 	hold_captured(tree, &process);
 	put_text(tree, "proc/4242/smaps", text);
 	assert_int_equal(wss_smaps_read(&process, &ram, &smaps, &err), 0);
@@ -401,9 +394,9 @@ static char *map_block(size_t size, int fd)
 	size_t align = 2 * WSS_MIB, total = size + align;
 	char *reserved = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t offset = (align - (uintptr_t)reserved % align) % align;
-	char *block = mmap(reserved + offset, size, PROT_READ | PROT_WRITE,
-			   fd < 0 ? MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS : MAP_FIXED | MAP_SHARED,
-			   fd, 0);
+	char *block = mmap(
+		reserved + offset, size, PROT_READ | PROT_WRITE,
+		fd < 0 ? MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS : MAP_FIXED | MAP_SHARED, fd, 0);
 
 	if (reserved == MAP_FAILED || block == MAP_FAILED)
 		_exit(1);
@@ -461,7 +454,7 @@ static unsigned count_mappings(pid_t pid, const struct wss_range *range)
 
 static void test_live_splits(void **unused)
 {
-	uint64_t sizes[] = { 32 * WSS_MIB, 96 * WSS_MIB, 96 * WSS_MIB };
+	uint64_t sizes[] = {32 * WSS_MIB, 96 * WSS_MIB, 96 * WSS_MIB};
 	AUTO_PROCESS process = WSS_PROCESS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_ram ram = WSS_RAM_INIT;
@@ -472,7 +465,6 @@ static void test_live_splits(void **unused)
 	pid_t pid;
 	char c;
 
-	(void)unused;
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0)
@@ -514,7 +506,7 @@ static bool wait_for_text(int fd, const char *text)
 	size_t len = 0;
 
 	while (!strstr(got, text)) {
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+		struct pollfd pfd = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
 		if (poll(&pfd, 1, wss_clock_poll_ms(deadline)) != 1)
@@ -531,11 +523,11 @@ static bool wait_for_text(int fd, const char *text)
 /* Starts a real QEMU, paused, and returns once its machine is there; -1 without QEMU. */
 static pid_t start_real_qemu(const char *const *extra)
 {
-	static const char *const base[] = { "qemu-system-x86_64", "-accel", "tcg", "-S",
-					    "-display", "none", "-nodefaults", "-uuid", UUID_A,
-					    "-qmp", "stdio" };
+	static const char *const base[] = {
+		"qemu-system-x86_64", "-accel", "tcg",	"-S",	"-display", "none",
+		"-nodefaults",	      "-uuid",	UUID_A, "-qmp", "stdio"};
 	static const char hello[] = "{\"execute\":\"qmp_capabilities\"}\n";
-	const char *argv[40] = { NULL };
+	const char *argv[40] = {NULL};
 	int to[2], from[2];
 	size_t n = 0;
 	pid_t pid;
@@ -575,24 +567,29 @@ static void test_live_qemu(void **unused)
 		uint64_t mib[3];
 		bool is_ambiguous;
 	} guests[] = {
-		{ { "-m", "128" }, 1, { 128 }, false },
-		{ { "-m", "128", "-vga", "std" }, 1, { 128 }, false },
-		{ { "-m", "16", "-vga", "std" }, 1, { 16 }, true },
-		{ { "-m", "8" }, 1, { 8 }, false },
-		{ { "-m", "16", "-vga", "std", "-object",
-		    "memory-backend-memfd,id=r,size=16M", "-machine", "memory-backend=r" },
-		  1, { 16 }, false },
-		{ { "-m", "128", "-smp", "2", "-object", "memory-backend-ram,id=a,size=64M",
-		    "-object", "memory-backend-ram,id=b,size=64M", "-numa",
-		    "node,memdev=a", "-numa", "node,memdev=b" },
-		  2, { 64, 64 }, false },
-		{ { "-m", "128,slots=2,maxmem=1G", "-object", "memory-backend-ram,id=d,size=128M",
-		    "-device", "pc-dimm,memdev=d" },
-		  2, { 128, 128 }, false },
+		{{"-m", "128"}, 1, {128}, false},
+		{{"-m", "128", "-vga", "std"}, 1, {128}, false},
+		{{"-m", "16", "-vga", "std"}, 1, {16}, true},
+		{{"-m", "8"}, 1, {8}, false},
+		{{"-m", "16", "-vga", "std", "-object", "memory-backend-memfd,id=r,size=16M",
+		  "-machine", "memory-backend=r"},
+		 1,
+		 {16},
+		 false},
+		{{"-m", "128", "-smp", "2", "-object", "memory-backend-ram,id=a,size=64M",
+		  "-object", "memory-backend-ram,id=b,size=64M", "-numa", "node,memdev=a", "-numa",
+		  "node,memdev=b"},
+		 2,
+		 {64, 64},
+		 false},
+		{{"-m", "128,slots=2,maxmem=1G", "-object", "memory-backend-ram,id=d,size=128M",
+		  "-device", "pc-dimm,memdev=d"},
+		 2,
+		 {128, 128},
+		 false},
 	};
 	struct wss_root root;
 
-	(void)unused;
 	if (system("command -v qemu-system-x86_64 >/dev/null") != 0) {
 		print_message("# no qemu-system-x86_64\n");
 		skip();
@@ -624,22 +621,19 @@ static void test_live_qemu(void **unused)
 int main(void)
 {
 	const struct CMUnitTest captured[] = {
-		cmocka_unit_test(test_fixtures),
-		cmocka_unit_test(test_no_guess),
-		cmocka_unit_test(test_preference),
-		cmocka_unit_test(test_splits),
-		cmocka_unit_test(test_bad_files),
-		cmocka_unit_test(test_smaps_fixtures),
+		cmocka_unit_test(test_fixtures),   cmocka_unit_test(test_no_guess),
+		cmocka_unit_test(test_preference), cmocka_unit_test(test_splits),
+		cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_smaps_fixtures),
 		cmocka_unit_test(test_smaps_sums),
 	};
 	const struct CMUnitTest live[] = {
 		cmocka_unit_test(test_live_splits),
 		cmocka_unit_test(test_live_qemu),
 	};
-	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+	const struct CMUnitTest skipped[] = {cmocka_unit_test(test_needs_pidfd)};
 	int failed = cmocka_run_group_tests(captured, NULL, NULL);
 
-	failed += have_pidfd() ? cmocka_run_group_tests(live, NULL, NULL) :
-				 cmocka_run_group_tests(skipped, NULL, NULL);
+	failed += have_pidfd() ? cmocka_run_group_tests(live, NULL, NULL)
+			       : cmocka_run_group_tests(skipped, NULL, NULL);
 	return failed;
 }

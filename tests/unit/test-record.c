@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Recordings of an invented guest, with a method that observes nothing, while one of the guest's
- * calls hangs. Threads and clock are real.
+ * calls hangs. Threads are real. Time is not: it passes while a thread sleeps, and, while a call hangs,
+ * with each look at the clock, so that a busy machine makes nothing late.
  */
 #include "hosttest.h"
 
@@ -12,12 +13,13 @@
 #include "base/thread.h"
 #include "base/units.h"
 #include "base/worker.h"
-#include "rec/reader.h"
-#include "service/recording.h"
-#include "wss/pageset.h"
+#include "pages/pageset.h"
+#include "recording/reader.h"
+#include "recording/recording.h"
 
 #define MS WSS_NS_PER_MS
 #define RAM (64 * WSS_MIB)
+#define LOOK_NS (200 * MS)
 
 enum hang { HANG_NOWHERE, HANG_REFRESH, HANG_BEGIN, HANG_POLL, HANG_CLOSE };
 
@@ -25,19 +27,41 @@ static struct {
 	pid_t child;
 	enum hang hang;
 	unsigned after; /* windows that have begun before it hangs */
+	unsigned busy;	/* windows that cannot begin at first, as QEMU is busy */
 	atomic_bool hangs, go_on;
 	atomic_uint opens, begins, closes;
 	atomic_bool read_late; /* a window was armed or polled after the hang */
+	bool waits_for_stop;   /* while it hangs, time stands still until a stop is requested */
 } guest;
 
+static struct {
+	_Atomic uint64_t now_ns, look_ns; /* look_ns pass with each look */
+} invented;
+
+static uint64_t invented_now_ns(void *unused)
+{
+	return atomic_fetch_add(&invented.now_ns, invented.look_ns);
+}
+
+static void invented_sleep_until_ns(void *unused, uint64_t when_ns)
+{
+	uint64_t seen_ns = invented.now_ns;
+
+	while (seen_ns < when_ns &&
+	       !atomic_compare_exchange_weak(&invented.now_ns, &seen_ns, when_ns))
+		;
+}
+
 static char path[64];
-static const struct wss_host host = { .root = { .dirfd = -1 } };
+static const struct wss_host host = {.root = {.dirfd = -1}};
 static struct wss_record_options options;
 static struct wss_session_progress progress;
 
 static void hang_at(enum hang where)
 {
 	while (guest.hang == where && guest.begins >= guest.after && !guest.go_on) {
+		if (!guest.hangs && !guest.waits_for_stop)
+			invented.look_ns = LOOK_NS;
 		guest.hangs = true;
 		usleep(1000);
 	}
@@ -54,7 +78,6 @@ static int guest_refresh(struct wss_guest *at, struct wss_error *err)
 
 static int guest_attach(struct wss_guest *at, const struct wss_host *unused, struct wss_error *err)
 {
-	(void)unused;
 	return hold_child(guest.child, &at->process, err);
 }
 
@@ -62,13 +85,10 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 		       const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		       struct wss_error *err)
 {
-	static const struct wss_guest_ops ops = { .refresh = guest_refresh,
-						  .attach = guest_attach };
+	static const struct wss_guest_ops ops = {.refresh = guest_refresh, .attach = guest_attach};
 	struct wss_guest *opened = wss_guest_new(&ops, NULL, deadline);
 	struct wss_domxml *config = &opened->config;
 
-	(void)unused;
-	(void)err;
 	snprintf(config->name, sizeof(config->name), "%s", ref->name);
 	snprintf(config->uuid, sizeof(config->uuid), "%s", UUID_A);
 	snprintf(config->type, sizeof(config->type), "qemu");
@@ -92,9 +112,6 @@ static const struct wss_tracker_ops method_ops;
 
 static int method_probe(const struct wss_host *unused, struct wss_guest *at, struct wss_error *err)
 {
-	(void)unused;
-	(void)at;
-	(void)err;
 	return 0;
 }
 
@@ -104,10 +121,6 @@ static int method_open(const struct wss_host *unused, struct wss_guest *at,
 {
 	struct method *method = calloc(1, sizeof(*method));
 
-	(void)unused;
-	(void)at;
-	(void)track;
-	(void)err;
 	assert_non_null(method);
 	method->base.ops = &method_ops;
 	method->touched = wss_pageset_new(RAM / 4096);
@@ -121,10 +134,10 @@ static int method_open(const struct wss_host *unused, struct wss_guest *at,
 static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 			struct wss_error *err)
 {
-	(void)tracker;
-	(void)err;
 	guest.read_late = guest.read_late || guest.hangs;
 	guest.begins++;
+	if (guest.begins <= guest.busy)
+		return wss_error_set(err, WSS_ERR_BUSY, "busy");
 	ret_span->start_ns = wss_clock_now_ns();
 	hang_at(HANG_BEGIN);
 	ret_span->end_ns = wss_clock_now_ns();
@@ -137,13 +150,12 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 	uint64_t now_ns = wss_clock_now_ns(),
 		 bytes = wss_pageset_count(((struct method *)tracker)->touched) * 4096;
 
-	(void)err;
 	hang_at(HANG_POLL);
-	*ret_reading = (struct wss_reading){ .span = { now_ns, now_ns },
-					     .wss_bytes = bytes,
-					     .low_bytes = bytes,
-					     .high_bytes = bytes,
-					     .granularity_bytes = 4096 };
+	*ret_reading = (struct wss_reading){.span = {now_ns, now_ns},
+					    .wss_bytes = bytes,
+					    .low_bytes = bytes,
+					    .high_bytes = bytes,
+					    .granularity_bytes = 4096};
 	return 0;
 }
 
@@ -174,27 +186,25 @@ static const struct wss_tracker_ops method_ops = {
 	.close = method_close,
 };
 
-/* --- the front end --- */
+/* --- the caller --- */
 
-static pthread_t front_end;
+static pthread_t caller;
 
 static void on_progress(const struct wss_session_progress *seen, void *unused)
 {
-	(void)seen;
-	(void)unused;
-	assert_true(pthread_equal(pthread_self(), front_end));
+	assert_true(pthread_equal(pthread_self(), caller));
 }
 
 static int record(uint64_t deadline_ns, struct wss_error *err)
 {
-	static const struct wss_guest_source source = { .open = source_open };
-	static const struct wss_record_events events = { .progress = on_progress };
-	const struct wss_domain_ref ref = { "guest", NULL };
+	static const struct wss_guest_source source = {.open = source_open};
+	static const struct wss_record_events events = {.progress = on_progress};
+	const struct wss_domain_ref ref = {"guest", NULL};
 	struct wss_hypervisor *hypervisor;
 	struct wss_target *target;
 	int r;
 
-	front_end = pthread_self();
+	caller = pthread_self();
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);
 	target = wss_target_new(hypervisor, &ref, deadline_ns, NULL, NULL);
 	assert_non_null(target);
@@ -207,8 +217,13 @@ static int record(uint64_t deadline_ns, struct wss_error *err)
 
 static int set_up(void **unused)
 {
-	(void)unused;
+	static const struct wss_clock_source source = {.now_ns = invented_now_ns,
+						       .sleep_until_ns = invented_sleep_until_ns};
+
 	memset(&guest, 0, sizeof(guest));
+	invented.now_ns = 1000 * WSS_NS_PER_S;
+	invented.look_ns = 0;
+	wss_clock_inject(&source);
 	guest.child = fork();
 	if (guest.child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -225,13 +240,19 @@ static int set_up(void **unused)
 	return guest.child < 0;
 }
 
+/* Lets a thread that was left behind end. It is looked for every 50 ms, which so pass on this clock, too. */
+static bool end_hang(void)
+{
+	guest.go_on = true;
+	invented.look_ns = 50 * MS;
+	return wss_threads_end(20 * WSS_NS_PER_S);
+}
+
 static int tear_down(void **unused)
 {
-	(void)unused;
-	guest.go_on = true;
-	/* A thread that was left behind uses the guest. */
-	if (!wss_threads_end(20 * WSS_NS_PER_S))
+	if (!end_hang())
 		return -1;
+	wss_clock_inject(NULL);
 	end_child(guest.child);
 	unlink(path);
 	return guest.opens == guest.closes ? 0 : -1;
@@ -259,12 +280,26 @@ static void test_whole(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	if (record(0, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_kept(2, 5);
+	assert_kept(5, 5);
 	assert_int_equal(guest.closes, 1);
 	assert_true(wss_threads_end(0));
+}
+
+/* The time counts from the first window on, also if it began late. */
+static void test_length_after_a_wait(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	guest.busy = 2;
+	options.interval_ns = 300 * MS;
+	options.length_ns = 600 * MS;
+	if (record(0, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(guest.begins > guest.busy);
+	assert_true(progress.length_ns >= options.length_ns - options.interval_ns / 2);
+	assert_kept(2, 2);
 }
 
 /* A call that hangs has a deadline, and ends a recording that is kept. */
@@ -275,11 +310,8 @@ static void test_hangs(void **unused)
 		unsigned after;
 		uint64_t least, most;
 	} cases[] = {
-		{ HANG_REFRESH, 0, 0, 0 },
-		{ HANG_REFRESH, 2, 1, 2 },
-		{ HANG_BEGIN, 1, 0, 0 },
-		{ HANG_BEGIN, 3, 2, 2 },
-		{ HANG_POLL, 3, 2, 2 },
+		{HANG_REFRESH, 0, 0, 0}, {HANG_REFRESH, 2, 1, 2}, {HANG_BEGIN, 1, 0, 0},
+		{HANG_BEGIN, 3, 2, 2},	 {HANG_POLL, 3, 2, 2},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -303,6 +335,7 @@ static void *stop_once_it_hangs(void *unused)
 	while (!guest.hangs)
 		usleep(1000);
 	kill(getpid(), SIGTERM);
+	invented.look_ns = LOOK_NS;
 	return unused;
 }
 
@@ -313,25 +346,24 @@ static int record_and_stop(void)
 	pthread_t stopper;
 
 	wss_stop_install();
-	if (pthread_create(&stopper, NULL, stop_once_it_hangs, NULL) != 0 ||
-	    record(0, &err) == 0 || err.code != WSS_ERR_INTERRUPTED)
+	if (pthread_create(&stopper, NULL, stop_once_it_hangs, NULL) != 0 || record(0, &err) == 0 ||
+	    err.code != WSS_ERR_INTERRUPTED)
 		return 1;
 	pthread_join(stopper, NULL);
-	if (wss_clock_now_ns() - began_ns > WSS_WORKER_CANCEL_NS + 5 * WSS_NS_PER_S)
+	if (wss_clock_now_ns() - began_ns > WSS_WORKER_CANCEL_NS + 3 * WSS_NS_PER_S)
 		return 2;
 	if (!strstr(err.text, "2 windows so far, in ") || guest.closes)
 		return 3;
-	/* Lets the thread that was left behind end, so that its stack is not lost. */
-	guest.go_on = true;
-	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : 4;
+	/* Its stack is not lost then. */
+	return end_hang() ? 0 : 4;
 }
 
 /* A stop request is heeded while a call hangs that has no deadline. */
 static void test_stop(void **unused)
 {
-	(void)unused;
 	guest.hang = HANG_POLL;
 	guest.after = 3;
+	guest.waits_for_stop = true;
 	assert_int_equal(in_child(record_and_stop), 0);
 	progress.windows = 2;
 	assert_kept(2, 2);
@@ -342,25 +374,22 @@ static void test_hang_at_the_end(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	guest.hang = HANG_CLOSE;
 	if (record(0, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_kept(2, 5);
+	assert_kept(5, 5);
 	assert_int_equal(guest.closes, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define IN_PLACE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole),
-		cmocka_unit_test(test_hangs),
-		TEST(test_stop),
-		TEST(test_hang_at_the_end),
+		IN_PLACE(test_whole),		IN_PLACE(test_length_after_a_wait),
+		cmocka_unit_test(test_hangs),	IN_PLACE(test_stop),
+		IN_PLACE(test_hang_at_the_end),
 	};
 
-	alarm(120);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include "base/io.h"
 #include "base/stop.h"
-#include "rec/append.h"
-#include "rec/codec.h"
-#include "rec/reader.h"
-#include "rec/writer.h"
+#include "recording/append.h"
+#include "recording/codec.h"
+#include "recording/reader.h"
+#include "recording/writer.h"
 
 #define SECOND 1000000000ULL
 
@@ -31,27 +31,32 @@ static int setup(void **state)
 {
 	int fd;
 
-	(void)state;
 	strcpy(path + strlen(path) - 6, "XXXXXX");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
 	recording = (struct wss_recording){
-		.tool = "1.2.3", .domain = "web1", .uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4",
-		.method = "mmu", .boot_id = "boot", .granularity_bytes = 4096,
-		.interval_ns = SECOND, .window_ns = SECOND / 2, .start_realtime_ns = 12345,
-		.start_boottime_ns = 678, .n_regions = 4,
-		.regions = { { 0, 640 << 10, WSS_REGION_BELOW_1M, 0, "" },
-			     { 1 << 20, 63 << 20, WSS_REGION_LOW, 0, "" },
-			     { 64 << 20, 64 << 20, WSS_REGION_LOW, 1, "" },
-			     { 1ULL << 32, 1ULL << 30, WSS_REGION_DEVICE, -1, "dimm0" } },
+		.tool = "1.2.3",
+		.domain = "web1",
+		.uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4",
+		.method = "mmu",
+		.boot_id = "boot",
+		.granularity_bytes = 4096,
+		.interval_ns = SECOND,
+		.window_ns = SECOND / 2,
+		.start_realtime_ns = 12345,
+		.start_boottime_ns = 678,
+		.n_regions = 4,
+		.regions = {{0, 640 << 10, WSS_REGION_BELOW_1M, 0, ""},
+			    {1 << 20, 63 << 20, WSS_REGION_LOW, 0, ""},
+			    {64 << 20, 64 << 20, WSS_REGION_LOW, 1, ""},
+			    {1ULL << 32, 1ULL << 30, WSS_REGION_DEVICE, -1, "dimm0"}},
 	};
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(path);
 	return 0;
 }
@@ -61,16 +66,18 @@ static struct wss_recwriter *create(void)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recwriter *writer;
 
-	if (wss_recwriter_create(path, &recording, &writer, &err) < 0 || wss_recwriter_name(writer, &err) < 0)
+	if (wss_recwriter_create(path, &recording, &writer, &err) < 0 ||
+	    wss_recwriter_name(writer, &err) < 0)
 		fail_msg("%s", err.text);
 	return writer;
 }
 
 /* Writes the window of second i, in which n pages from gfn on are touched. */
-static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint64_t n, uint64_t total)
+static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint64_t n,
+		   uint64_t total)
 {
-	const struct wss_interval interval = { .start_ns = i * SECOND, .end_ns = (i + 1) * SECOND,
-					       .granularity_bytes = 4096 };
+	const struct wss_interval interval = {
+		.start_ns = i * SECOND, .end_ns = (i + 1) * SECOND, .granularity_bytes = 4096};
 
 	assert_int_equal(wss_recwriter_begin(writer, &interval, NULL), 0);
 	assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, gfn, n, NULL), 0);
@@ -100,8 +107,6 @@ static int on_change(void *opaque, enum wss_change change, struct wss_run run,
 {
 	struct seen *seen = opaque;
 
-	(void)change;
-	(void)err;
 	seen->changes++;
 	seen->pages += run.n;
 	return 0;
@@ -112,8 +117,6 @@ static int on_end(void *opaque, const struct wss_interval *interval,
 {
 	struct seen *seen = opaque;
 
-	(void)interval;
-	(void)err;
 	seen->intervals++;
 	seen->touched = wss_pageset_count(sets->touched);
 	return 0;
@@ -123,8 +126,6 @@ static int on_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_
 {
 	struct seen *seen = opaque;
 
-	(void)time_ns;
-	(void)err;
 	seen->marks++;
 	strcpy(seen->mark, text);
 	return 0;
@@ -139,7 +140,7 @@ static const struct wss_recfile_visitor visitor = {
 static struct seen replay(struct wss_recfile_state *ret_state)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	struct seen seen = { 0 };
+	struct seen seen = {0};
 	struct wss_recfile *file;
 
 	if (wss_recfile_open(path, false, &file, &err) < 0 ||
@@ -153,7 +154,7 @@ static struct seen replay(struct wss_recfile_state *ret_state)
 static void refused(enum wss_error_code code, const char *text)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	struct seen seen = { 0 };
+	struct seen seen = {0};
 	struct wss_recfile *file;
 	int r = wss_recfile_open(path, false, &file, &err);
 
@@ -176,12 +177,11 @@ static void poke(off_t offset, const void *data, size_t size)
 	close(fd);
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	struct wss_recfile_state s;
 	struct wss_recfile *file;
 
-	(void)state;
 	snprintf(recording.host, sizeof(recording.host), "kvm7");
 	assert_int_equal(wss_recwriter_finish(create(), 3 * SECOND, NULL), 0);
 	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
@@ -192,13 +192,12 @@ static void test_header(void **state)
 	wss_recfile_close(file);
 }
 
-static void test_regions(void **state)
+TEST(test_regions)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_recfile_state s;
 	struct seen seen;
 
-	(void)state;
 	/* Over the border of two regions with no hole between: one run in the file, two replayed. */
 	window(writer, 0, (64 << 8) - 10, 20, 20);
 	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
@@ -211,11 +210,10 @@ static void test_regions(void **state)
 	refused(WSS_ERR_FAILED, "no memory");
 }
 
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
 	struct wss_recwriter *writer = create();
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	window(writer, 1, 514, 4, 6);
 	wss_recwriter_free(writer);
@@ -226,8 +224,8 @@ static void test_nonsense(void **state)
 	refused(WSS_ERR_FAILED, "not as many");
 	writer = create();
 	window(writer, 1, 512, 4, 4);
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
-					     NULL), -1);
+	assert_int_equal(
+		wss_recwriter_begin(writer, &(struct wss_interval){.end_ns = SECOND}, NULL), -1);
 	wss_recwriter_free(writer);
 }
 
@@ -239,11 +237,11 @@ static void nonsense_at(uint64_t offset, const char *what)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recfile_state s;
-	struct seen seen = { 0 };
+	struct seen seen = {0};
 	struct wss_recfile *file;
 	char text[128];
 
-	snprintf(text, sizeof(text), "contradicts itself at byte %llu, after 1 whole intervals: %s",
+	snprintf(text, sizeof(text), "contradicts itself at byte %llu, after 1 whole interval: %s",
 		 (unsigned long long)offset, what);
 	refused(WSS_ERR_FAILED, text);
 	if (wss_recfile_open(path, true, &file, &err) < 0)
@@ -258,7 +256,8 @@ static void nonsense_at(uint64_t offset, const char *what)
 	assert_int_equal(wss_recfile_shorten(file, &err), 0);
 	s = *wss_recfile_state(file);
 	wss_recfile_close(file);
-	assert_true(seen.intervals == 1 && seen.touched == 4 && seen.changes == 1 && seen.marks == 1);
+	assert_true(seen.intervals == 1 && seen.touched == 4 && seen.changes == 1 &&
+		    seen.marks == 1);
 	assert_true(s.damaged_at == offset && s.intervals == 1 && s.windows == 1 && s.marks == 1);
 	assert_true(s.end_ns == SECOND && !s.ended && s.cut_bytes);
 }
@@ -282,12 +281,11 @@ static struct wss_recwriter *create_with_mark(uint64_t *ret_bytes)
 	return writer;
 }
 
-static void test_nonsense_salvage(void **state)
+TEST(test_nonsense_salvage)
 {
 	struct wss_recwriter *writer;
 	uint64_t at;
 
-	(void)state;
 	writer = create_with_mark(&at);
 	window(writer, 1, 514, 4, 6);
 	window(writer, 2, 600, 4, 10);
@@ -295,12 +293,15 @@ static void test_nonsense_salvage(void **state)
 	nonsense_at(at, "a page comes or goes twice");
 	/* In the second frame of an interval. */
 	writer = create_with_mark(&at);
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){
-						     .start_ns = SECOND, .end_ns = 2 * SECOND },
-					     NULL), 0);
+	assert_int_equal(wss_recwriter_begin(
+				 writer,
+				 &(struct wss_interval){.start_ns = SECOND, .end_ns = 2 * SECOND},
+				 NULL),
+			 0);
 	for (uint64_t i = 0; i < 131060; i++)
-		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
-						      (1 << 20) + 2 * i, 1, NULL), 0);
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, (1 << 20) + 2 * i,
+						      1, NULL),
+				 0);
 	at = wss_recwriter_bytes(writer);
 	assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_WRITTEN, 0x9f, 2, NULL), 0);
 	assert_int_equal(wss_recwriter_end(writer, 131064, 2, 0, NULL), 0);
@@ -309,18 +310,18 @@ static void test_nonsense_salvage(void **state)
 }
 
 /* An end that lies before recorded windows. */
-static void test_nonsense_end(void **state)
+TEST(test_nonsense_end)
 {
-	uint8_t data[WSS_REC_FRAME_BYTES + 1] = { 0 };
+	uint8_t data[WSS_REC_FRAME_BYTES + 1] = {0};
 	struct wss_recwriter *writer;
 	struct wss_appender appender;
 	uint64_t at;
 
-	(void)state;
 	writer = create_with_mark(&at);
-	appender = (struct wss_appender){ .fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at,
-					  .sequence = 2 };
-	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed), 0);
+	appender = (struct wss_appender){
+		.fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at, .sequence = 2};
+	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed),
+			     0);
 	assert_int_equal(wss_append_frame(&appender, WSS_FRAME_END, 0, data, 1, NULL), 0);
 	close(appender.fd);
 	wss_recwriter_free(writer);
@@ -328,22 +329,22 @@ static void test_nonsense_end(void **state)
 }
 
 /* The host is the first frame, or absent. */
-static void test_host_elsewhere(void **state)
+TEST(test_host_elsewhere)
 {
-	uint8_t data[WSS_REC_FRAME_BYTES + 5] = { [WSS_REC_FRAME_BYTES] = 4, 'k', 'v', 'm', '8' };
+	uint8_t data[WSS_REC_FRAME_BYTES + 5] = {[WSS_REC_FRAME_BYTES] = 4, 'k', 'v', 'm', '8'};
 	struct wss_appender appender;
 	struct wss_recwriter *writer;
 	struct wss_recfile *file;
 	uint64_t at;
 
-	(void)state;
 	snprintf(recording.host, sizeof(recording.host), "kvm7");
 	writer = create_with_mark(&at);
-	appender = (struct wss_appender){ .fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at,
-					  .sequence = 3 };
-	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed), 0);
-	assert_int_equal(wss_append_frame(&appender, WSS_FRAME_HOST, WSS_FRAME_OPTIONAL, data, 5, NULL),
-			 0);
+	appender = (struct wss_appender){
+		.fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at, .sequence = 3};
+	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed),
+			     0);
+	assert_int_equal(
+		wss_append_frame(&appender, WSS_FRAME_HOST, WSS_FRAME_OPTIONAL, data, 5, NULL), 0);
 	close(appender.fd);
 	wss_recwriter_free(writer);
 	recording.host[0] = '\0';
@@ -354,11 +355,10 @@ static void test_host_elsewhere(void **state)
 	wss_recfile_close(file);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
-	const uint8_t newer[] = { 2, 0, 0xfd, 0xff }, damaged[] = { 2, 0, 0xfe, 0xff };
+	const uint8_t newer[] = {2, 0, 0xfd, 0xff}, damaged[] = {2, 0, 0xfe, 0xff};
 
-	(void)state;
 	assert_int_equal(wss_recwriter_finish(create(), 0, NULL), 0);
 	poke(8, newer, sizeof(newer));
 	refused(WSS_ERR_UNSUPPORTED, "newer");
@@ -370,13 +370,12 @@ static void test_versions(void **state)
 	refused(WSS_ERR_FAILED, "it has only 0 bytes");
 }
 
-static void test_zero_tail(void **state)
+TEST(test_zero_tail)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_recfile_state s;
 	uint64_t size;
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	window(writer, 1, 600, 4, 8);
 	size = wss_recwriter_bytes(writer);
@@ -389,18 +388,18 @@ static void test_zero_tail(void **state)
 }
 
 /* An interval takes as many frames as its payload needs, and is complete or absent. */
-static void test_long_interval(void **state)
+TEST(test_long_interval)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_recfile_state s;
 	struct seen seen;
 
-	(void)state;
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
-					     NULL), 0);
+	assert_int_equal(
+		wss_recwriter_begin(writer, &(struct wss_interval){.end_ns = SECOND}, NULL), 0);
 	for (uint64_t i = 0; i < 120000; i++)
-		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
-						      (1 << 20) + 2 * i, 1, NULL), 0);
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, (1 << 20) + 2 * i,
+						      1, NULL),
+				 0);
 	/* Cut off in the middle, as by kill -9: none of it is left. */
 	assert_true(wss_recwriter_bytes(writer) > 0);
 	assert_int_equal(replay(&s).intervals, 0);
@@ -411,7 +410,7 @@ static void test_long_interval(void **state)
 	assert_true(s.file_bytes < 120000 * 3);
 }
 
-static void test_marks(void **state)
+TEST(test_marks)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_error err = WSS_ERROR_INIT;
@@ -421,7 +420,6 @@ static void test_marks(void **state)
 	uint64_t time;
 	FILE *f;
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(wss_rec_mark(path, "one", "boot", 678 + SECOND, &time, NULL), 0);
 	assert_int_equal(time, SECOND);
@@ -429,7 +427,8 @@ static void test_marks(void **state)
 	f = fopen(path, "a");
 	assert_true(f && fputs("WSSF remains", f) >= 0 && fclose(f) == 0);
 	window(writer, 1, 600, 4, 8);
-	assert_int_equal(wss_rec_mark(path, "two\033[31m\xff", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(wss_rec_mark(path, "two\033[31m\xff", "boot", 678 + SECOND, &time, NULL),
+			 0);
 	assert_int_equal(wss_rec_mark(path, "x", "other", 678 + SECOND, &time, &err), -1);
 	assert_non_null(strstr(err.text, "another host"));
 	memset(text, 'x', sizeof(text));
@@ -445,14 +444,13 @@ static void test_marks(void **state)
 }
 
 /* Data after a damaged frame is not cut off, neither by a mark nor by the recorder. */
-static void test_damaged_while_written(void **state)
+TEST(test_damaged_while_written)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_error err = WSS_ERROR_INIT;
 	char where[64];
 	uint64_t time, first, size;
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	first = wss_recwriter_bytes(writer);
 	window(writer, 1, 600, 4, 8);
@@ -468,9 +466,11 @@ static void test_damaged_while_written(void **state)
 	size = size_of_file();
 	/* Data that another program appends stops the recorder. */
 	poke((off_t)size, "something that is no frame, and longer", 38);
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){
-						     .start_ns = 4 * SECOND, .end_ns = 5 * SECOND },
-					     NULL), 0);
+	assert_int_equal(wss_recwriter_begin(writer,
+					     &(struct wss_interval){.start_ns = 4 * SECOND,
+								    .end_ns = 5 * SECOND},
+					     NULL),
+			 0);
 	wss_error_clear(&err);
 	assert_int_equal(wss_recwriter_end(writer, 16, 0, 0, &err), -1);
 	assert_non_null(strstr(err.text, "damaged at byte"));
@@ -479,13 +479,12 @@ static void test_damaged_while_written(void **state)
 }
 
 /* Blocks that were never written do not count as anybody's frames. */
-static void test_mark_behind_zeros(void **state)
+TEST(test_mark_behind_zeros)
 {
 	struct wss_recwriter *writer = create();
 	struct wss_recfile_state s;
 	uint64_t time;
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(truncate(path, (off_t)wss_recwriter_bytes(writer) + 40000), 0);
 	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, NULL), 0);
@@ -497,23 +496,23 @@ static void test_mark_behind_zeros(void **state)
  * More marks than a reader accepts are refused when they are set, so that the file stays
  * readable.
  */
-static void test_too_many_marks(void **state)
+TEST(test_too_many_marks)
 {
 	uint8_t data[WSS_REC_FRAME_BYTES + 16];
-	struct wss_buffer payload = { .data = data + WSS_REC_FRAME_BYTES, .size = 16 };
+	struct wss_buffer payload = {.data = data + WSS_REC_FRAME_BYTES, .size = 16};
 	struct wss_recwriter *writer = create();
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_appender appender = { .fd = open(path, O_RDWR | O_CLOEXEC) };
+	struct wss_appender appender = {.fd = open(path, O_RDWR | O_CLOEXEC)};
 	struct wss_recfile_state s;
 	uint64_t time;
 
-	(void)state;
 	appender.end = (off_t)wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed);
 	wss_buffer_number(&payload, 0);
 	wss_buffer_text(&payload, "x");
 	for (unsigned i = 0; i < WSS_REC_MARKS_MAX; i++)
-		assert_int_equal(wss_append_frame(&appender, WSS_FRAME_MARK, 0, data, payload.length,
-						  NULL), 0);
+		assert_int_equal(
+			wss_append_frame(&appender, WSS_FRAME_MARK, 0, data, payload.length, NULL),
+			0);
 	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, &err), -1);
 	assert_non_null(strstr(err.text, "which is the limit"));
 	window(writer, 0, 512, 4, 4);
@@ -524,20 +523,19 @@ static void test_too_many_marks(void **state)
 }
 
 /* The memory that a small file can require has a limit. */
-static void test_scattered(void **state)
+TEST(test_scattered)
 {
-	const struct wss_recfile_visitor nobody = { 0 };
+	const struct wss_recfile_visitor nobody = {0};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recwriter *writer;
 	struct wss_recfile *file;
 	uint64_t gfn = 1ULL << 20, at;
 	char text[64];
 
-	(void)state;
 	recording.regions[3].length = 8ULL << 40;
 	writer = create();
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
-					     NULL), 0);
+	assert_int_equal(
+		wss_recwriter_begin(writer, &(struct wss_interval){.end_ns = SECOND}, NULL), 0);
 	for (unsigned i = 0; i < WSS_REC_PARTS_MAX; i++, gfn += WSS_PAGESET_CHUNK_PAGES)
 		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, gfn, 1, NULL), 0);
 	assert_int_equal(wss_recwriter_end(writer, WSS_REC_PARTS_MAX, 0, 0, NULL), 0);
@@ -559,13 +557,12 @@ static void test_scattered(void **state)
 }
 
 /* A signal ends the reading of a long file. */
-static void test_interrupted(void **state)
+TEST(test_interrupted)
 {
 	struct wss_recwriter *writer = create();
 	int status;
 	pid_t pid;
 
-	(void)state;
 	window(writer, 0, 512, 4, 4);
 	wss_recwriter_free(writer);
 	pid = fork();
@@ -585,12 +582,11 @@ static void test_interrupted(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void test_one_writer(void **state)
+TEST(test_one_writer)
 {
 	struct wss_recwriter *writer = create(), *second;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)state;
 	assert_int_equal(wss_recwriter_create(path, &recording, &second, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
 	assert_int_equal(wss_recwriter_check(path, NULL), -1);
@@ -608,26 +604,26 @@ static void test_one_writer(void **state)
 	assert_int_equal(wss_recwriter_check(path, NULL), -1);
 }
 
-/*
- * A full disk, simulated by a limit on the file's size: earlier windows stay and can be read.
- */
-static void test_full_disk(void **state)
+/* A full disk, simulated by a limit on the file's size: earlier windows stay and can be read. */
+TEST(test_full_disk)
 {
-	const struct rlimit limit = { 4096, RLIM_INFINITY }, none = { RLIM_INFINITY, RLIM_INFINITY };
+	const struct rlimit limit = {4096, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
 	struct wss_recwriter *writer = create();
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recfile_state s;
 
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .start_ns = SECOND,
-									     .end_ns = 2 * SECOND },
-					     NULL), 0);
+	assert_int_equal(wss_recwriter_begin(
+				 writer,
+				 &(struct wss_interval){.start_ns = SECOND, .end_ns = 2 * SECOND},
+				 NULL),
+			 0);
 	for (uint64_t i = 0; i < 5000; i++)
-		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
-						      (1 << 20) + 2 * i, 1, NULL), 0);
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, (1 << 20) + 2 * i,
+						      1, NULL),
+				 0);
 	assert_int_equal(wss_recwriter_end(writer, 5004, 0, 0, &err), -1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
 	assert_non_null(strstr(err.text, "cannot write"));
@@ -637,14 +633,13 @@ static void test_full_disk(void **state)
 }
 
 /* kill -9 at any moment leaves whole intervals. */
-static void test_killed(void **state)
+TEST(test_killed)
 {
 	struct wss_recfile_state s;
 	struct seen seen;
 
-	(void)state;
 	for (unsigned round = 0; round < 10; round++) {
-		struct stat st = { 0 };
+		struct stat st = {0};
 		pid_t pid = fork();
 
 		assert_true(pid >= 0);
@@ -665,28 +660,36 @@ static void test_killed(void **state)
 	}
 }
 
-static void test_crc(void **state)
+TEST(test_crc)
 {
-	(void)state;
 	/* The standard check value of CRC-32C, as in RFC 3720. */
 	assert_int_equal(wss_crc32c(0, "123456789", 9), 0xe3069283);
 	assert_int_equal(wss_crc32c(wss_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* Maps that divide the same RAM otherwise, as by nodes, are the same. */
+TEST(test_same_map)
+{
+	static struct wss_recording whole, parts;
+
+	whole.n_regions = 2;
+	whole.regions[0] = (struct wss_region){.start = 0, .length = 8192};
+	whole.regions[1] = (struct wss_region){.start = 1 << 20, .length = 8192};
+	parts = whole;
+	parts.n_regions = 3;
+	parts.regions[1] = (struct wss_region){.start = 1 << 20, .length = 4096};
+	parts.regions[2] = (struct wss_region){.start = (1 << 20) + 4096, .length = 4096};
+	assert_true(wss_recording_same_map(&whole, &parts));
+	assert_true(wss_recording_same_map(&parts, &whole));
+	parts.regions[2].length = 8192;
+	assert_false(wss_recording_same_map(&whole, &parts));
+	parts.n_regions = 2;
+	assert_false(wss_recording_same_map(&parts, &whole));
+	parts.n_regions = 1;
+	assert_false(wss_recording_same_map(&whole, &parts));
+}
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_header),     TEST(test_regions),	 TEST(test_nonsense),
-		TEST(test_versions),   TEST(test_zero_tail),	 TEST(test_long_interval),
-		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
-		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
-		TEST(test_interrupted), TEST(test_nonsense_salvage), TEST(test_nonsense_end),
-		TEST(test_host_elsewhere),
-		TEST(test_damaged_while_written), TEST(test_mark_behind_zeros),
-		TEST(test_scattered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, teardown);
 }

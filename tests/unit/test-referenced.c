@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include "base/units.h"
-#include "wss/referenced.h"
+#include "measure/referenced.h"
 
 #define HUGE (2 * WSS_MIB)
 
-static const struct wss_page_sizes usual = { 4096, HUGE }, large = { 64 * WSS_KIB, 512 * WSS_MIB };
+static const struct wss_page_sizes usual = {4096, HUGE}, large = {64 * WSS_KIB, 512 * WSS_MIB};
 static const struct wss_page_sizes *pages = &usual;
 
 static struct wss_referenced_result of(uint64_t referenced, uint64_t huge)
@@ -24,32 +20,29 @@ static struct wss_referenced_result of(uint64_t referenced, uint64_t huge)
 	return result;
 }
 
-static void test_small_pages(void **unused)
+TEST(test_small_pages)
 {
 	struct wss_referenced_result r = of(64 * WSS_MIB, 0);
 
-	(void)unused;
 	assert_int_equal(r.low_bytes, 64 * WSS_MIB);
 	assert_int_equal(r.granularity_bytes, 4096);
 	assert_int_equal(of(0, 0).low_bytes, 0);
 }
 
-static void test_all_huge(void **unused)
+TEST(test_all_huge)
 {
 	struct wss_referenced_result r = of(64 * WSS_MIB, 512 * WSS_MIB);
 
-	(void)unused;
 	assert_int_equal(r.granularity_bytes, HUGE);
 	/* 32 huge pages: a touch of 4 KiB in each at least. */
 	assert_int_equal(r.low_bytes, 32 * 4096);
 }
 
-static void test_mixed(void **unused)
+TEST(test_mixed)
 {
 	/* At most 8 MiB of the 10 can be in huge pages. */
 	struct wss_referenced_result r = of(10 * WSS_MIB, 8 * WSS_MIB);
 
-	(void)unused;
 	assert_int_equal(r.low_bytes, 2 * WSS_MIB + 4 * 4096);
 	/*
 	 * No whole huge page can be referenced: the figure is exact, although the granularity
@@ -63,9 +56,8 @@ static void test_mixed(void **unused)
 	assert_int_equal(r.low_bytes, WSS_MIB + 2 * 4096);
 }
 
-static void test_extremes(void **unused)
+TEST(test_extremes)
 {
-	(void)unused;
 	of(UINT64_MAX, UINT64_MAX);
 	of(UINT64_MAX, 0);
 	of(0, UINT64_MAX);
@@ -74,11 +66,10 @@ static void test_extremes(void **unused)
 }
 
 /* A host of 64 KiB pages: one touch of its guest, whose pages have 4 KiB, counts as 64 KiB. */
-static void test_large_pages(void **unused)
+TEST(test_large_pages)
 {
 	struct wss_referenced_result r;
 
-	(void)unused;
 	pages = &large;
 	r = of(64 * WSS_MIB, 0);
 	assert_int_equal(r.granularity_bytes, 64 * WSS_KIB);
@@ -92,13 +83,5 @@ static void test_large_pages(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_pages),
-		cmocka_unit_test(test_all_huge),
-		cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_large_pages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -3,17 +3,16 @@
 
 #include <sys/resource.h>
 
-#include "track/control.h"
-#include "track/methods.h"
+#include "measure/control.h"
+#include "measure/methods.h"
 
-static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
+static const struct wss_track_options native = {.granularity = WSS_GRANULARITY_NATIVE};
 
 static struct fake *fake;
-static struct wss_host host = { .root = { .dirfd = -1 } };
+static struct wss_host host = {.root = {.dirfd = -1}};
 
 static int set_up(void **unused)
 {
-	(void)unused;
 	host.page_bytes = FAKE_PAGE;
 	host.huge_page_bytes = FAKE_PAGE / 8 * FAKE_PAGE;
 	fake = fake_new("refs");
@@ -22,7 +21,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	fake_free(fake);
 	return 0;
 }
@@ -44,11 +42,10 @@ static void assert_refused(const char *part)
 }
 
 /* Machine types up to 5.0 have one block for all cells that need no backend of their own. */
-static void test_cells_in_one_block(void **unused)
+TEST(test_cells_in_one_block)
 {
 	struct wss_domxml *config = &fake->guest->config;
 
-	(void)unused;
 	config->n_cells = config->n_blocks = 2;
 	config->block_bytes[0] = 3 * WSS_MIB;
 	config->block_bytes[1] = FAKE_RAM - 3 * WSS_MIB;
@@ -63,12 +60,11 @@ static void test_cells_in_one_block(void **unused)
 }
 
 /* Memory that QEMU has locked stays on the host, whoever gave it that option. */
-static void test_locked(void **unused)
+TEST(test_locked)
 {
 	struct wss_domxml *config = &fake->guest->config;
 	struct rlimit limit;
 
-	(void)unused;
 	config->initial_bytes = FAKE_RAM;
 	attach();
 	assert_false(config->locked);
@@ -89,9 +85,8 @@ static void test_locked(void **unused)
 	assert_false(config->locked);
 }
 
-static void test_probe(void **unused)
+TEST(test_probe)
 {
-	(void)unused;
 	assert_int_equal(wss_tracker_refs.probe(&host, NULL, NULL), 0);
 	assert_int_equal(wss_tracker_refs.probe(&host, fake->guest, NULL), 0);
 	attach();
@@ -99,18 +94,16 @@ static void test_probe(void **unused)
 }
 
 /* The figure would mean nothing, because KVM's page tables have accessed bits of their own. */
-static void test_refuses_kvm(void **unused)
+TEST(test_refuses_kvm)
 {
-	(void)unused;
 	fake_make_kvm(fake);
 	assert_refused("KVM");
 	attach();
 	assert_refused("KVM");
 }
 
-static void test_refuses_backing(void **unused)
+TEST(test_refuses_backing)
 {
-	(void)unused;
 	attach();
 	if (fake->guest->process.pidfd < 0)
 		skip();
@@ -140,14 +133,13 @@ static uint64_t measure(struct wss_tracker *tracker, uint32_t pages)
 }
 
 /* A real process touches a known number of pages, and exactly these are seen. */
-static void test_measures(void **unused)
+TEST(test_measures)
 {
-	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_sample sample = {.quality = WSS_QUALITY_OK};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker = NULL;
 	const uint32_t half = (uint32_t)(FAKE_RAM / FAKE_PAGE / 2);
 
-	(void)unused;
 	attach();
 	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
 	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
@@ -166,13 +158,12 @@ static void test_measures(void **unused)
 }
 
 /* On a host with larger pages one touch counts as such a page, and pages of 4 KiB cannot be told apart. */
-static void test_large_pages(void **unused)
+TEST(test_large_pages)
 {
-	const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K };
+	const struct wss_track_options fine = {.granularity = WSS_GRANULARITY_4K};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker = NULL;
 
-	(void)unused;
 	host.page_bytes = 64 * WSS_KIB;
 	host.huge_page_bytes = 512 * WSS_MIB;
 	attach();
@@ -180,14 +171,13 @@ static void test_large_pages(void **unused)
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "this host's pages have 64 KiB");
 }
 
-static void test_gone(void **unused)
+TEST(test_gone)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker = NULL;
 	struct wss_reading reading;
 	struct wss_span span;
 
-	(void)unused;
 	attach();
 	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
 	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
@@ -205,21 +195,7 @@ static void test_gone(void **unused)
 	wss_control_release(&fake->guest->process);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_cells_in_one_block),
-		TEST(test_locked),
-		TEST(test_probe),
-		TEST(test_refuses_kvm),
-		TEST(test_refuses_backing),
-		TEST(test_measures),
-		TEST(test_large_pages),
-		TEST(test_gone),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include "../random.h"
-#include "wss/heat.h"
-#include "wss/moment.h"
-#include "wss/refset.h"
+#include "pages/heat.h"
+#include "pages/moment.h"
+#include "pages/refset.h"
 
 #define SECOND 1000000000ULL
 #define PAGES 30000
@@ -27,21 +27,21 @@ static struct script *script;
 static struct wss_recording recording;
 static int setup(void **state)
 {
-	(void)state;
 	script = calloc(1, sizeof(*script));
 	recording = (struct wss_recording){
 		.interval_ns = SECOND,
 		.n_regions = 2,
-		.regions = { { .length = 10000 << 12, .kind = WSS_REGION_LOW },
-			     { .start = 1ULL << 32, .length = 20000 << 12, .kind = WSS_REGION_HIGH,
-			       .node = 1 } },
+		.regions = {{.length = 10000 << 12, .kind = WSS_REGION_LOW},
+			    {.start = 1ULL << 32,
+			     .length = 20000 << 12,
+			     .kind = WSS_REGION_HIGH,
+			     .node = 1}},
 	};
 	return script ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	free(script);
 	return 0;
 }
@@ -59,7 +59,8 @@ static void random_script(void)
 		for (unsigned k = 0; k < 20; k++) {
 			uint64_t first = random_below(PAGES), n = 1 + random_below(500);
 
-			memset(script->touched[w] + first, 1, n < PAGES - first ? n : PAGES - first);
+			memset(script->touched[w] + first, 1,
+			       n < PAGES - first ? n : PAGES - first);
 		}
 	}
 }
@@ -73,20 +74,17 @@ struct replayer {
 	int (*last)(void *, const struct wss_recording_sets *, struct wss_error *);
 };
 
-/*
- * Replays the guest the way a file is replayed: only changes, in runs, with the resulting
- * sets.
- */
+/* Replays the guest the way a file is replayed: only changes, in runs, with the resulting sets. */
 static void replay(const struct replayer *to, void *opaque)
 {
 	static const uint8_t nothing[PAGES];
 	struct wss_pageset *touched = wss_pageset_new(PAGES), *none = wss_pageset_new(PAGES);
-	const struct wss_recording_sets sets = { touched, none, none };
+	const struct wss_recording_sets sets = {touched, none, none};
 	const uint8_t *before = nothing;
 
 	for (unsigned w = 0; w < WINDOWS; w++) {
-		const struct wss_interval interval = { .gap = script->gap[w], .start_ns = w * SECOND,
-						       .end_ns = (w + 1) * SECOND };
+		const struct wss_interval interval = {
+			.gap = script->gap[w], .start_ns = w * SECOND, .end_ns = (w + 1) * SECOND};
 
 		if (to->begin)
 			assert_int_equal(to->begin(opaque, &interval, &sets, NULL), 0);
@@ -103,7 +101,7 @@ static void replay(const struct replayer *to, void *opaque)
 			else
 				wss_pageset_remove(touched, first, i - first);
 			to->change(opaque, change > 0 ? WSS_CHANGE_TOUCHED : WSS_CHANGE_UNTOUCHED,
-				   (struct wss_run){ first, i - first }, NULL);
+				   (struct wss_run){first, i - first}, NULL);
 		}
 		if (!interval.gap)
 			before = script->touched[w];
@@ -115,8 +113,8 @@ static void replay(const struct replayer *to, void *opaque)
 	wss_pageset_free(none);
 }
 
-static const struct replayer to_refset = { wss_refset_begin, wss_refset_change, wss_refset_end,
-					   wss_refset_last };
+static const struct replayer to_refset = {wss_refset_begin, wss_refset_change, wss_refset_end,
+					  wss_refset_last};
 
 /* Finds the outstanding set at a moment, as the manual defines it. */
 static unsigned window_at(uint64_t ns, bool is_end)
@@ -135,8 +133,8 @@ static unsigned window_at(uint64_t ns, bool is_end)
 static void check_viewport(uint64_t from, uint64_t to)
 {
 	unsigned a = window_at(from, false), b = window_at(to, true);
-	uint64_t outstanding[WINDOWS] = { 0 };
-	struct wss_refset_classes truth = { 0 };
+	uint64_t outstanding[WINDOWS] = {0};
+	struct wss_refset_classes truth = {0};
 	const struct wss_refset_result *result;
 	struct wss_refset *refset;
 
@@ -187,9 +185,8 @@ static void check_viewport(uint64_t from, uint64_t to)
 	wss_refset_free(refset);
 }
 
-static void test_classes(void **state)
+TEST(test_classes)
 {
-	(void)state;
 	random_script();
 	check_viewport(0, UINT64_MAX);
 	for (unsigned round = 0; round < 60; round++) {
@@ -200,13 +197,12 @@ static void test_classes(void **state)
 	}
 }
 
-static void test_graph(void **state)
+TEST(test_graph)
 {
 	const struct wss_refset_result *result;
 	struct wss_refset *refset;
 	uint8_t *ever = calloc(PAGES, 1);
 
-	(void)state;
 	random_script();
 	assert_int_equal(wss_refset_new(&recording, 0, UINT64_MAX, &refset, NULL), 0);
 	replay(&to_refset, refset);
@@ -234,12 +230,11 @@ static void test_graph(void **state)
 }
 
 /* 16 MiB, 64 MiB with a mixed window between, 24 MiB; pages of the guest's kernel come and go. */
-static void test_phases(void **state)
+TEST(test_phases)
 {
 	const struct wss_refset_result *result;
 	struct wss_refset *refset;
 
-	(void)state;
 	touch(0, 15, 100, 4096);
 	touch(14, 30, 100, 16384);
 	touch(30, WINDOWS, 100, 6144);
@@ -278,27 +273,26 @@ static uint64_t windows_of(uint64_t page)
 	return n;
 }
 
-static void test_hot_ranges(void **state)
+TEST(test_hot_ranges)
 {
-	const struct replayer to_heat = { .change = wss_heat_change, .end = wss_heat_end };
-	struct wss_page_range carry = { 0 };
+	const struct replayer to_heat = {.change = wss_heat_change, .end = wss_heat_end};
+	struct wss_page_range carry = {0};
 	struct wss_heat heat;
 	bool again = false;
 	uint64_t windows = 0, pages = 0, last = UINT64_MAX;
 	struct wss_top top;
 
-	(void)state;
 	random_script();
 	for (unsigned w = 0; w < WINDOWS; w++)
 		windows += !script->gap[w];
-	assert_int_equal(wss_heat_init(&heat, PAGES, 0, NULL), 0);
-	assert_int_equal(wss_top_init(&top, PAGES, wss_range_hotter), 0);
+	wss_heat_init(&heat, PAGES, 0);
+	wss_top_init(&top, PAGES, wss_range_hotter);
 	/* The same recording twice: twice as often. */
 	for (int i = 0; i < 2; i++) {
 		wss_heat_recording(&heat, windows);
 		replay(&to_heat, &heat);
 	}
-	while (wss_heat_slice(&heat, &again, NULL) > 0) {
+	while (wss_heat_slice(&heat, &again)) {
 		assert_false(again);
 		wss_heat_ranges(&heat, &recording, &carry, &top);
 	}
@@ -321,14 +315,12 @@ static void test_hot_ranges(void **state)
 	wss_heat_free(&heat);
 }
 
-static void test_heatmap(void **state)
+TEST(test_heatmap)
 {
-	const struct replayer to_map = { .change = wss_heatmap_change, .end = wss_heatmap_end };
-	struct wss_heatmap *map;
+	const struct replayer to_map = {.change = wss_heatmap_change, .end = wss_heatmap_end};
+	struct wss_heatmap *map = wss_heatmap_new(&recording, WINDOWS * SECOND);
 
-	(void)state;
 	random_script();
-	assert_int_equal(wss_heatmap_new(&recording, WINDOWS * SECOND, &map, NULL), 0);
 	replay(&to_map, map);
 	wss_heatmap_finish(map);
 	assert_int_equal(map->n_columns, WINDOWS);
@@ -352,8 +344,8 @@ static void test_heatmap(void **state)
 
 static void check_moment(uint64_t at, const uint8_t *truth)
 {
-	const struct replayer to_moment = { wss_moment_begin, wss_moment_change, wss_moment_end,
-					     wss_moment_last };
+	const struct replayer to_moment = {wss_moment_begin, wss_moment_change, wss_moment_end,
+					   wss_moment_last};
 	struct wss_moment moment;
 
 	assert_int_equal(wss_moment_init(&moment, &recording, at, NULL), 0);
@@ -363,11 +355,10 @@ static void check_moment(uint64_t at, const uint8_t *truth)
 	wss_moment_free(&moment);
 }
 
-static void test_moments(void **state)
+TEST(test_moments)
 {
 	uint8_t *ever = calloc(PAGES, 1);
 
-	(void)state;
 	random_script();
 	for (unsigned w = 0; w < WINDOWS; w++) {
 		check_moment(w * SECOND, script->touched[window_at(w * SECOND, false)]);
@@ -402,7 +393,8 @@ static void feed(const struct ballooning *guest, const struct replayer *to, void
 		else
 			continue;
 		assert_int_equal(to->change(opaque, in ? (enum wss_change)(comes + 1) : comes,
-					    (struct wss_run){ i, 1 }, NULL), 0);
+					    (struct wss_run){i, 1}, NULL),
+				 0);
 	}
 }
 
@@ -423,14 +415,14 @@ static void replay_ballooning(const struct ballooning *guest, const struct repla
 			      void *opaque)
 {
 	struct wss_pageset *touched = wss_pageset_new(PAGES), *ballooned = wss_pageset_new(PAGES);
-	const struct wss_recording_sets sets = { touched, touched, ballooned };
+	const struct wss_recording_sets sets = {touched, touched, ballooned};
 
 	for (unsigned w = 0; w < WINDOWS; w++) {
 		/* In between there are gaps, which change nothing. */
-		const struct wss_interval window = { .start_ns = 2 * w * SECOND,
-						     .end_ns = (2 * w + 1) * SECOND };
-		const struct wss_interval gap = { .gap = true, .start_ns = window.end_ns,
-						  .end_ns = window.end_ns + SECOND };
+		const struct wss_interval window = {.start_ns = 2 * w * SECOND,
+						    .end_ns = (2 * w + 1) * SECOND};
+		const struct wss_interval gap = {
+			.gap = true, .start_ns = window.end_ns, .end_ns = window.end_ns + SECOND};
 
 		assert_int_equal(to->begin(opaque, &window, &sets, NULL), 0);
 		feed(guest, to, opaque, touched, guest->touched[w], WSS_CHANGE_TOUCHED);
@@ -482,13 +474,12 @@ static void check_ballooning(const struct ballooning *guest, const struct wss_re
 	}
 }
 
-static void test_balloon(void **state)
+TEST(test_balloon)
 {
-	static const struct replayer to_moment = { wss_moment_begin, wss_moment_change,
-						   wss_moment_end, wss_moment_last };
+	static const struct replayer to_moment = {wss_moment_begin, wss_moment_change,
+						  wss_moment_end, wss_moment_last};
 	static struct ballooning guest;
 
-	(void)state;
 	for (unsigned round = 0; round < 200; round++) {
 		const struct wss_refset_result *result;
 		struct wss_refset *refset;
@@ -519,21 +510,19 @@ static void test_balloon(void **state)
 }
 
 /* More runs than a list may have: every third page of a guest that touches every other one. */
-static void test_balloon_many_runs(void **state)
+TEST(test_balloon_many_runs)
 {
 	const uint64_t runs = WSS_RUN_LIST_MAX + 100, pages = 6 * runs;
 	struct wss_pageset *touched = wss_pageset_new(pages);
 	struct wss_reference reference;
 
-	(void)state;
 	assert_non_null(touched);
 	assert_int_equal(wss_reference_init(&reference, pages), 0);
 	assert_int_equal(wss_reference_touched(&reference, (struct wss_run){0, pages}), pages);
 	for (uint64_t i = 0; i < pages; i += 2)
 		wss_pageset_add(touched, i, 1);
 	for (uint64_t i = 0; i < pages; i += 3)
-		assert_int_equal(wss_reference_ballooned(&reference, (struct wss_run){i, 1}),
-				 0);
+		assert_int_equal(wss_reference_ballooned(&reference, (struct wss_run){i, 1}), 0);
 	assert_true(wss_reference_loses(&reference));
 	/* Of every six pages one was taken and not touched, and one was taken and touched. */
 	assert_int_equal(wss_reference_end(&reference, touched), 0);
@@ -547,16 +536,7 @@ static void test_balloon_many_runs(void **state)
 	wss_pageset_free(touched);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_classes), TEST(test_graph),
-		TEST(test_phases),  TEST(test_hot_ranges),
-		TEST(test_heatmap), TEST(test_moments),
-		TEST(test_balloon), TEST(test_balloon_many_runs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, teardown);
 }

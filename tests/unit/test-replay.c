@@ -4,7 +4,7 @@
 
 #include "../tools/histories.h"
 #include "base/clock.h"
-#include "service/replay.h"
+#include "sizing/replay.h"
 
 #define UUID "11111111-2222-3333-4444-555555555555"
 #define DAY 86400
@@ -19,20 +19,16 @@ static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked
 
 static time_t test_wall(void *unused)
 {
-	(void)unused;
 	return now;
 }
 
 static uint64_t test_now(void *unused)
 {
-	(void)unused;
 	return (uint64_t)now * WSS_NS_PER_S;
 }
 
 static void test_sleep(void *unused, uint64_t until_ns)
 {
-	(void)until_ns;
-	(void)unused;
 }
 
 static const struct wss_clock_source test_clock = {
@@ -53,7 +49,8 @@ static void coldness_add(struct wss_history *history, size_t i)
 
 	if (i % 3 == 0)
 		assert_int_equal(wss_history_add_coldness(history, UUID, hours[i].start + 1900,
-							  &report, NULL), 0);
+							  &report, NULL),
+				 0);
 }
 
 /* Every 60 hours the guest swaps in, with little more memory than it needs. */
@@ -90,6 +87,7 @@ static void odd_store(struct wss_history *history, size_t n)
 			.wss_bytes = wss_amount_of(hours[i].need_bytes),
 			.low_bytes = wss_amount_of(hours[i].need_bytes / 8),
 			.memory.maximum_bytes = wss_amount_of(hours[i].assigned_bytes),
+			.memory.unreclaimable_bytes = wss_amount_of(WSS_MIB),
 			.uuid = UUID,
 		};
 
@@ -109,8 +107,9 @@ static struct wss_history *history_open(const char *name, size_t n)
 	if (odd)
 		odd_store(history, n);
 	else
-		assert_int_equal(histories_store(history, UUID, "guest", hours, n,
-						 granularity_bytes, NULL), 0);
+		assert_int_equal(
+			histories_store(history, UUID, "guest", hours, n, granularity_bytes, NULL),
+			0);
 	for (size_t i = 0; i < n; i++) {
 		coldness_add(history, i);
 		pressure_add(history, i);
@@ -118,9 +117,11 @@ static struct wss_history *history_open(const char *name, size_t n)
 	return history;
 }
 
+#define TRACE_HOURS (60 * 24)
+
 struct trace {
 	size_t n;
-	struct wss_backtest_moment moments[HISTORIES_HOURS];
+	struct wss_backtest_moment moments[TRACE_HOURS];
 };
 
 static void trace_add(const struct wss_backtest_moment *moment, void *opaque)
@@ -135,8 +136,11 @@ static void replay_all(size_t n, const struct wss_advice_options *advice,
 {
 	struct wss_history *history = history_open("all.db", n);
 	struct wss_backtest backtest = {0};
-	struct wss_backtest_options options = {
-		.train_s = 28 * DAY, .test_s = 14 * DAY, .size_at = wss_replay_size, .alone = true};
+	struct wss_backtest_options options = {.train_s = 28 * DAY,
+					       .test_s = 14 * DAY,
+					       .size_at = wss_replay_size,
+					       .begin = wss_replay_begin,
+					       .hold_s = advice->hold_ns / WSS_NS_PER_S};
 	const struct wss_backtest_hour *replayed;
 	struct wss_replay *replay = NULL;
 	size_t n_replayed;
@@ -147,14 +151,15 @@ static void replay_all(size_t n, const struct wss_advice_options *advice,
 	assert_int_equal(n_replayed, n);
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(replayed[i].assigned_bytes, hours[i].assigned_bytes);
-		assert_int_equal(replayed[i].need_bytes, odd && i % 7 == 3 ? 0 : hours[i].need_bytes);
+		assert_int_equal(replayed[i].need_bytes,
+				 odd && i % 7 == 3 ? 0 : hours[i].need_bytes);
 	}
 	options.opaque = replay;
 	trace->n = 0;
 	assert_int_equal(wss_backtest_add(&backtest, replayed, n, HISTORIES_START + 28 * DAY,
-					  &options, trace_add, trace), 0);
+					  &options, trace_add, trace),
+			 0);
 	assert_int_equal(trace->n, backtest.hours);
-	wss_backtest_free(&backtest);
 	wss_replay_free(replay);
 	wss_history_close(history);
 }
@@ -173,7 +178,8 @@ static void check_moment(const struct wss_backtest_moment *moment, size_t n,
 	history = history_open("part.db", before);
 	now = moment->start;
 	assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(options, now), options,
-					 &advice, NULL), 0);
+					 &advice, NULL),
+			 0);
 	assert_int_equal(advice.sizing.recommended_bytes.value, moment->sizes[WSS_BACKTEST_ADVICE]);
 	reasons[advice.sizing.reason]++;
 	wss_advice_free(&advice);
@@ -195,13 +201,14 @@ static void check_kind(enum histories_kind kind, const struct wss_advice_options
 	assert_int_equal(unlink(make_path(path, "%s/all.db", tree)), 0);
 }
 
-static void test_as_recommended(void **unused)
+TEST(test_as_recommended)
 {
 	const struct wss_rounding rounding = {.step_bytes = 64 * WSS_MIB};
 	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
 	struct wss_policy policy = {.opt_out = false};
 
-	(void)unused;
+	/* So that each hour has a size of its own. */
+	options.hold_ns = 3600 * WSS_NS_PER_S;
 	granularity_bytes = 2 * WSS_MIB;
 	check_kind(HISTORIES_DAILY, &options, &policy);
 	assert_true(reasons[WSS_SIZING_COLDNESS] > 0);
@@ -240,7 +247,7 @@ static void test_as_recommended(void **unused)
 }
 
 /* What the guest was given later bounds no size, and degraded windows count in neither. */
-static void test_odd_windows(void **unused)
+TEST(test_odd_windows)
 {
 	static struct trace trace;
 	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
@@ -248,7 +255,7 @@ static void test_odd_windows(void **unused)
 	size_t n = histories_make(11, HISTORIES_STEADY, hours);
 	uint64_t had = hours[0].assigned_bytes;
 
-	(void)unused;
+	options.hold_ns = 3600 * WSS_NS_PER_S;
 	for (size_t i = 0; i < n; i++)
 		hours[i].assigned_bytes = i < 20 * 24 ? had : i < 25 * 24 ? 2 * had : had / 8 * 7;
 	odd = true;
@@ -264,7 +271,7 @@ static void test_odd_windows(void **unused)
 }
 
 /* One hour that a wrong clock has dated in the future does not end the others' test. */
-static void test_end(void **unused)
+TEST(test_end)
 {
 	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
 	const struct wss_policy policy = {.opt_out = false};
@@ -272,7 +279,6 @@ static void test_end(void **unused)
 	struct wss_history *history;
 	struct wss_replay *replay;
 
-	(void)unused;
 	now = hours[n - 1].start;
 	hours[n - 1].start += 3650 * DAY;
 	granularity_bytes = 4096;
@@ -283,68 +289,166 @@ static void test_end(void **unused)
 	wss_history_close(history);
 }
 
-/* A larger risk of the same guest recommends no larger size. */
-static void risks_check(uint64_t seed, enum histories_kind kind)
-{
-	static const double risks[] = {0.001, 0.015, 0.05, 0.3};
-	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
-	const struct wss_policy policy = {.opt_out = false};
-	struct wss_advice_guest guest = {.uuid = UUID, .policy = &policy, .active = true};
-	size_t n = histories_make(seed, kind, hours);
-	struct wss_history *history = history_open("risk.db", n);
-	uint64_t last = UINT64_MAX;
-	char path[PATH_MAX];
-
-	now = hours[n - 1].start + 3600;
-	for (size_t i = 0; i < sizeof(risks) / sizeof(risks[0]); i++) {
-		struct wss_advice advice;
-
-		options.risk = risks[i];
-		assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(&options, now),
-						 &options, &advice, NULL), 0);
-		assert_true(advice.has_choice);
-		if (advice.sizing.recommended_bytes.value > last)
-			fail_msg("%s, seed %llu: %llu bytes at a risk of %g, %llu at the one before",
-				 histories_kind_name(kind), (unsigned long long)seed,
-				 (unsigned long long)advice.sizing.recommended_bytes.value, risks[i],
-				 (unsigned long long)last);
-		assert_true(!advice.choice.met || (double)advice.choice.violations <=
-							  risks[i] * (double)advice.choice.hours);
-		last = advice.sizing.recommended_bytes.value;
-		wss_advice_free(&advice);
-	}
-	wss_history_close(history);
-	assert_int_equal(unlink(make_path(path, "%s/risk.db", tree)), 0);
-}
-
-static void test_risks(void **unused)
-{
-	(void)unused;
-	granularity_bytes = 4096;
-	for (int kind = 0; kind < HISTORIES_KINDS; kind++) {
-		pressed = kind % 2 == 0;
-		risks_check(1, (enum histories_kind)kind);
-	}
-	pressed = false;
-}
-
 /* A guest without hours has no replay. */
-static void test_empty(void **unused)
+TEST(test_empty)
 {
 	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
 	const struct wss_policy policy = {.opt_out = false};
 	struct wss_history *history = history_open("empty.db", 0);
 	struct wss_replay *replay = NULL;
 
-	(void)unused;
 	assert_int_equal(wss_replay_read(history, UUID, &options, &policy, &replay, NULL), 0);
 	wss_replay_free(replay);
 	wss_history_close(history);
 }
 
+/* --- as a service stores it --- */
+
+static struct wss_backtest_hour trace_hours[TRACE_HOURS];
+static size_t trace_n;
+
+/* Invents 60 days of a guest whose load is of that kind, and of the next one after each four weeks. */
+static void trace_make(enum histories_kind kind)
+{
+	trace_n = 0;
+	for (int part = 0; part < 3; part++) {
+		size_t n = histories_make(7, (enum histories_kind)((kind + part) % HISTORIES_KINDS),
+					  hours);
+
+		for (size_t i = 0; i < n; i++) {
+			hours[i].start += part * 28 * DAY;
+			if (hours[i].start < HISTORIES_START + TRACE_HOURS * 3600)
+				trace_hours[trace_n++] = hours[i];
+		}
+	}
+}
+
+/* Stores the windows of an hour, one each quarter, and deletes what is too old then. */
+static void hour_serve(struct wss_history *history, const struct wss_backtest_hour *hour)
+{
+	const struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+
+	for (int i = 0; i < 4; i++) {
+		struct wss_sample sample = {
+			.wall = hour->start + 300 + i * 900,
+			.method = "mmu",
+			.granularity_bytes = wss_amount_of(4096),
+			.requested_window_ns = 4000000000,
+			.window_ns = wss_amount_of(4000000000),
+			.wss_bytes =
+				wss_amount_of(i == 2 ? hour->need_bytes : hour->need_bytes / 8 * 7),
+			.memory.maximum_bytes = wss_amount_of(64 * WSS_GIB),
+			.memory.unreclaimable_bytes = wss_amount_of(WSS_MIB),
+			.uuid = UUID,
+		};
+
+		wss_sample_curve_add(&sample, 2000000000, sample.wss_bytes.value);
+		wss_sample_curve_add(&sample, 4000000000, sample.wss_bytes.value);
+		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
+	}
+	assert_int_equal(wss_history_prune(history, &limits, hour->start + 3600, NULL), 0);
+}
+
+/* Returns what is recommended at the start of that hour; 0: nothing yet. */
+static uint64_t size_live(struct wss_history *history, const struct wss_advice_options *options,
+			  time_t start)
+{
+	const struct wss_policy policy = {.opt_out = false};
+	const struct wss_advice_guest guest = {.uuid = UUID, .policy = &policy, .active = true};
+	struct wss_advice advice;
+	uint64_t bytes;
+
+	now = start;
+	assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(options, now), options,
+					 &advice, NULL),
+			 0);
+	bytes = advice.learned.known ? advice.sizing.recommended_bytes.value : 0;
+	wss_advice_free(&advice);
+	return bytes;
+}
+
+/* A user who asks at the end of each hold, from the first learned size on. */
+struct user {
+	time_t until;
+	uint64_t bytes;
+};
+
+static void user_ask(struct user *user, struct wss_history *history,
+		     const struct wss_advice_options *options, time_t start)
+{
+	if (user->bytes && start < user->until)
+		return;
+	user->bytes = size_live(history, options, start);
+	user->until = start + (time_t)(options->hold_ns / WSS_NS_PER_S);
+}
+
+static void check_backtest(struct wss_history *history, const struct wss_advice_options *options,
+			   const uint64_t sizes[TRACE_HOURS])
+{
+	static struct trace trace;
+	struct wss_backtest backtest = {0};
+	const struct wss_policy policy = {.opt_out = false};
+	struct wss_backtest_options judged = {.train_s = TRACE_HOURS * 3600,
+					      .test_s = TRACE_HOURS * 3600,
+					      .size_at = wss_replay_size,
+					      .begin = wss_replay_begin,
+					      .hold_s = options->hold_ns / WSS_NS_PER_S};
+	const struct wss_backtest_hour *replayed;
+	struct wss_replay *replay = NULL;
+	size_t n, at = 0;
+
+	assert_int_equal(wss_replay_read(history, UUID, options, &policy, &replay, NULL), 1);
+	replayed = wss_replay_hours(replay, &n);
+	judged.opaque = replay;
+	trace.n = 0;
+	assert_int_equal(wss_backtest_add(&backtest, replayed, n, wss_replay_end(replay), &judged,
+					  trace_add, &trace),
+			 0);
+	assert_int_equal(trace.n, trace_n - WSS_LEARNER_HOURS_MIN);
+	for (size_t i = 0; i < trace.n; i++) {
+		while (trace_hours[at].start < trace.moments[i].start)
+			at++;
+		assert_int_equal(trace.moments[i].sizes[WSS_BACKTEST_ADVICE], sizes[at]);
+	}
+	wss_replay_free(replay);
+}
+
+/*
+ * The user has sixty days of sizes, asked for while a service stored windows and deleted old ones; the backtest at the
+ * end says the same, hour by hour.
+ */
+static void check_live(enum histories_kind kind)
+{
+	static uint64_t hourly[TRACE_HOURS], weekly[TRACE_HOURS];
+	struct wss_advice_options hour = WSS_ADVICE_OPTIONS_INIT, week = WSS_ADVICE_OPTIONS_INIT;
+	struct user impatient = {.bytes = 0}, patient = {.bytes = 0};
+	struct wss_history *history = NULL;
+	char path[PATH_MAX];
+
+	hour.hold_ns = 3600 * WSS_NS_PER_S;
+	assert_int_equal(wss_history_open(make_path(path, "%s/live.db", tree), &history, NULL), 0);
+	trace_make(kind);
+	for (size_t i = 0; i < trace_n; i++) {
+		user_ask(&impatient, history, &hour, trace_hours[i].start);
+		user_ask(&patient, history, &week, trace_hours[i].start);
+		hourly[i] = impatient.bytes;
+		weekly[i] = patient.bytes;
+		hour_serve(history, &trace_hours[i]);
+	}
+	now = trace_hours[trace_n - 1].start + 3600;
+	check_backtest(history, &hour, hourly);
+	check_backtest(history, &week, weekly);
+	wss_history_close(history);
+	assert_int_equal(unlink(path), 0);
+}
+
+TEST(test_live_and_backtest_agree)
+{
+	check_live(HISTORIES_WEEKLY);
+}
+
 static int set_up(void **unused)
 {
-	(void)unused;
 	tree = make_tree();
 	wss_clock_inject(&test_clock);
 	return 0;
@@ -352,7 +456,6 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	(void)unused;
 	wss_clock_inject(NULL);
 	remove_tree(tree);
 	return 0;
@@ -360,20 +463,5 @@ static int tear_down(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_as_recommended, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_odd_windows, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_risks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
-	};
-	/* The others compute the same for more guests, in two minutes. */
-	const struct CMUnitTest in_valgrind[] = {
-		cmocka_unit_test_setup_teardown(test_odd_windows, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
-	};
-
-	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(in_valgrind, NULL, NULL)
-				      : cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(set_up, tear_down);
 }

@@ -3,9 +3,9 @@
 
 #include <json-c/json.h>
 
-#include "out/report.h"
-#include "out/sample-report.h"
-#include "wss/sample.h"
+#include "history/sample-report.h"
+#include "measure/sample.h"
+#include "show/report.h"
 
 struct row {
 	const char *name;
@@ -14,7 +14,7 @@ struct row {
 
 static struct wss_value get_name(const void *row)
 {
-	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = ((const struct row *)row)->name };
+	return (struct wss_value){.kind = WSS_KIND_TEXT, .text = ((const struct row *)row)->name};
 }
 
 static struct wss_value get_value(const void *row)
@@ -24,16 +24,15 @@ static struct wss_value get_value(const void *row)
 
 static struct wss_value get_absent(const void *row)
 {
-	(void)row;
 	return wss_value_absent();
 }
 
 /* One column of each kind: for tables only, shown, in a group, and not shown. */
 static const struct wss_column columns[] = {
-	{ "short", NULL, "SHORT", -5, get_name, "The name again", true },
-	{ "name", NULL, "NAME", -8, get_name, "The name", false },
-	{ "value", NULL, "VALUE", 8, get_value, "The value, in bytes", false },
-	{ "inner", "group", "INNER", 8, get_value, "The value again, in bytes", false },
+	{"short", NULL, "SHORT", -5, WSS_GET(get_name), "The name again"},
+	{"name", NULL, "NAME", -8, WSS_GET(get_name), "The name"},
+	{"value", NULL, "VALUE", 8, WSS_GET(get_value), "The value, in bytes"},
+	{"inner", "group", "INNER", 8, WSS_GET(get_value), "The value again, in bytes"},
 };
 
 static const struct wss_report_layout layout = {
@@ -41,6 +40,7 @@ static const struct wss_report_layout layout = {
 	.array_key = "rows",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.table_only = "short",
 	.shown = "short,name,value",
 	.wide = "short,name,value,inner",
 };
@@ -147,7 +147,7 @@ static void make_samples(struct wss_sample ret_samples[4])
 	ret_samples[2] = full_sample();
 	wss_error_set(&err, WSS_ERR_GONE, "the guest ended within the window");
 	wss_sample_fail(&ret_samples[2], &err);
-	ret_samples[3] = (struct wss_sample){ .domain = "db2", .wall = 1795197600 };
+	ret_samples[3] = (struct wss_sample){.domain = "db2", .wall = 1795197600};
 	wss_error_set(&err, WSS_ERR_UNSUPPORTED, "no method can measure this guest");
 	wss_sample_fail(&ret_samples[3], &err);
 }
@@ -163,12 +163,11 @@ static void assert_sample_golden(enum wss_format format, const char *name)
 }
 
 /* Adds the native window; that of the first guest is unknown. */
-static void test_both(void **unused)
+TEST(test_both)
 {
-	static const char *const names[] = { "both.txt", "both.json", "both.csv" };
+	static const char *const names[] = {"both.txt", "both.json", "both.csv"};
 	struct wss_sample samples[2];
 
-	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		samples[i] = full_sample();
 		samples[i].granularity_bytes.value = 4096;
@@ -179,22 +178,22 @@ static void test_both(void **unused)
 	samples[1].native.low_bytes = wss_amount_of(303104);
 	samples[1].native.high_bytes = wss_amount_of(155189248);
 	for (int format = 0; format < 3; format++) {
-		wss_auto_free char *text = report(wss_sample_layout(true, false), (enum wss_format)format,
-						  samples, 2, sizeof(samples[0]));
+		wss_auto_free char *text =
+			report(wss_sample_layout(true, false), (enum wss_format)format, samples, 2,
+			       sizeof(samples[0]));
 
 		assert_golden(names[format], text);
 	}
 }
 
 /* A degraded sample may have a wrong figure even if its bounds are equal. */
-static void test_degraded_is_not_exact(void **unused)
+TEST(test_degraded_is_not_exact)
 {
-	static const struct wss_view wide = { .wide = true };
+	static const struct wss_view wide = {.wide = true};
 	const struct wss_report_layout *of = wss_sample_layout(false, false);
 	struct wss_sample sample = full_sample();
 	wss_auto_free char *exact = NULL, *degraded = NULL;
 
-	(void)unused;
 	sample.quality = WSS_QUALITY_OK;
 	sample.low_bytes = sample.high_bytes = sample.wss_bytes;
 	exact = report_view(of, WSS_FORMAT_TABLE, &wide, &sample, 1, sizeof(sample));
@@ -205,32 +204,28 @@ static void test_degraded_is_not_exact(void **unused)
 	assert_non_null(strstr(degraded, " uncertain "));
 }
 
-static void test_sample_table(void **unused)
+TEST(test_sample_table)
 {
-	(void)unused;
 	assert_sample_golden(WSS_FORMAT_TABLE, "samples.txt");
 }
 
-static void test_sample_csv(void **unused)
+TEST(test_sample_csv)
 {
-	(void)unused;
 	assert_sample_golden(WSS_FORMAT_CSV, "samples.csv");
 }
 
-static void test_sample_json(void **unused)
+TEST(test_sample_json)
 {
-	(void)unused;
 	assert_sample_golden(WSS_FORMAT_JSON, "samples.json");
 }
 
-static void test_empty(void **unused)
+TEST(test_empty)
 {
 	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, NULL, 0);
 	wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, NULL, 0);
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, NULL, 0);
 	struct json_object *object = json_tokener_parse(json), *rows;
 
-	(void)unused;
 	assert_string_equal(table, "SHORT  NAME         VALUE\n");
 	assert_string_equal(csv, "name,value,inner\r\n");
 	assert_non_null(object);
@@ -240,14 +235,13 @@ static void test_empty(void **unused)
 }
 
 /* An absent value is "-", empty, or no member, but never 0. */
-static void test_absent(void **unused)
+TEST(test_absent)
 {
-	const struct row row = { "a", { .kind = WSS_KIND_ABSENT, .number = 7 } };
+	const struct row row = {"a", {.kind = WSS_KIND_ABSENT, .number = 7}};
 	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
 	wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
 
-	(void)unused;
 	assert_string_equal(table, "SHORT  NAME         VALUE\na      a                -\n");
 	assert_string_equal(csv, "name,value,inner\r\na,,\r\n");
 	assert_null(strstr(json, "value"));
@@ -255,27 +249,28 @@ static void test_absent(void **unused)
 	assert_null(strchr(json, '7'));
 }
 
-static void test_kinds(void **unused)
+TEST(test_kinds)
 {
 	static const struct {
 		struct wss_value value;
 		const char *table, *csv, *json;
 	} kinds[] = {
-		{ { .kind = WSS_KIND_BYTES, .number = 68943872 }, "65.8 MiB", "68943872", "68943872" },
-		{ { .kind = WSS_KIND_BYTES, .number = UINT64_MAX },
-		  "16 EiB", "18446744073709551615", "18446744073709551615" },
-		{ { .kind = WSS_KIND_DURATION, .number = 4020000500 }, "4.02 s", "4.02", "4.02" },
-		{ { .kind = WSS_KIND_DURATION, .number = 0 }, "0 s", "0", "0" },
-		{ { .kind = WSS_KIND_SHARE, .real = 0.5 }, "50.0%", "0.500000", "0.500000" },
-		{ { .kind = WSS_KIND_COUNT, .number = 12 }, "12", "12", "12" },
-		{ { .kind = WSS_KIND_AGE, .number = 7200 }, "2 h", "7200", "7200" },
-		{ { .kind = WSS_KIND_BOOL, .number = 1 }, "yes", "1", "true" },
-		{ { .kind = WSS_KIND_BOOL, .number = 0 }, "no", "0", "false" },
+		{{.kind = WSS_KIND_BYTES, .number = 68943872}, "65.8 MiB", "68943872", "68943872"},
+		{{.kind = WSS_KIND_BYTES, .number = UINT64_MAX},
+		 "16 EiB",
+		 "18446744073709551615",
+		 "18446744073709551615"},
+		{{.kind = WSS_KIND_DURATION, .number = 4020000500}, "4.02 s", "4.02", "4.02"},
+		{{.kind = WSS_KIND_DURATION, .number = 0}, "0 s", "0", "0"},
+		{{.kind = WSS_KIND_SHARE, .real = 0.5}, "50.0%", "0.500000", "0.500000"},
+		{{.kind = WSS_KIND_COUNT, .number = 12}, "12", "12", "12"},
+		{{.kind = WSS_KIND_AGE, .number = 7200}, "2 h", "7200", "7200"},
+		{{.kind = WSS_KIND_BOOL, .number = 1}, "yes", "1", "true"},
+		{{.kind = WSS_KIND_BOOL, .number = 0}, "no", "0", "false"},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const struct row row = { "a", kinds[i].value };
+		const struct row row = {"a", kinds[i].value};
 		wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
 		wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
 		wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
@@ -297,7 +292,7 @@ static void test_kinds(void **unused)
 /* The name as a CSV field, between the heading and ",,". */
 static char *csv_field(const char *name)
 {
-	const struct row row = { name, { .kind = WSS_KIND_ABSENT } };
+	const struct row row = {name, {.kind = WSS_KIND_ABSENT}};
 	char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
 	size_t head = strlen("name,value,inner\r\n"), len = strlen(csv);
 
@@ -308,48 +303,54 @@ static char *csv_field(const char *name)
 	return csv;
 }
 
-static void test_csv_quoting(void **unused)
+TEST(test_csv_quoting)
 {
 	static const struct {
 		const char *name, *field;
 	} table[] = {
-		{ "web1", "web1" },
-		{ "", "" },
-		{ "a,b", "\"a,b\"" },
-		{ "a\"b", "\"a\"\"b\"" },
-		{ "\"", "\"\"\"\"" },
-		{ "a b", "a b" },
+		{"web1", "web1"},
+		{"", ""},
+		{"a,b", "\"a,b\""},
+		{"a\"b", "\"a\"\"b\""},
+		{"\"", "\"\"\"\""},
+		{"a b", "a b"},
 		/* Texts that a spreadsheet would run as formulas. */
-		{ "=1+1", "\"'=1+1\"" },
-		{ "+1", "\"'+1\"" },
-		{ "-1", "\"'-1\"" },
-		{ "@SUM(A1)", "\"'@SUM(A1)\"" },
-		{ "=\"a\"", "\"'=\"\"a\"\"\"" },
-		{ "a=1", "a=1" },
+		{"=1+1", "\"'=1+1\""},
+		{"+1", "\"'+1\""},
+		{"-1", "\"'-1\""},
+		{"@SUM(A1)", "\"'@SUM(A1)\""},
+		{"=\"a\"", "\"'=\"\"a\"\"\""},
+		{"a=1", "a=1"},
 		/* Also after blanks of any width, and in wide forms. */
-		{ " =1", "\"' =1\"" },
-		{ "  +1", "\"'  +1\"" },
-		{ "\xc2\xa0-1", "\"'\xc2\xa0-1\"" },
-		{ "\xe2\x80\x89\xe3\x80\x80@a", "\"'\xe2\x80\x89\xe3\x80\x80@a\"" },
-		{ "\xef\xbc\x9d" "1", "\"'\xef\xbc\x9d" "1\"" },
-		{ " a=1", " a=1" },
-		{ "", "" },
+		{" =1", "\"' =1\""},
+		{"  +1", "\"'  +1\""},
+		{"\xc2\xa0-1", "\"'\xc2\xa0-1\""},
+		{"\xe2\x80\x89\xe3\x80\x80@a", "\"'\xe2\x80\x89\xe3\x80\x80@a\""},
+		{"\xef\xbc\x9d"
+		 "1",
+		 "\"'\xef\xbc\x9d"
+		 "1\""},
+		{" a=1", " a=1"},
+		{"", ""},
 		/* Characters without width, line separators, and noncharacters. */
-		{ "\xe2\x80\x8b=1", "???" "=1" },
-		{ "\xef\xbb\xbf=1", "???" "=1" },
-		{ "a\xe2\x80\xa8" "b\xe2\x80\xa9", "a???b???" },
-		{ "a\xef\xbf\xbe\xef\xbf\xbf", "a??????" },
-		{ "a\xf3\xa0\x80\xa1", "a????" },
-		{ "web-1", "web-1" },
+		{"\xe2\x80\x8b=1", "???"
+				   "=1"},
+		{"\xef\xbb\xbf=1", "???"
+				   "=1"},
+		{"a\xe2\x80\xa8"
+		 "b\xe2\x80\xa9",
+		 "a???b???"},
+		{"a\xef\xbf\xbe\xef\xbf\xbf", "a??????"},
+		{"a\xf3\xa0\x80\xa1", "a????"},
+		{"web-1", "web-1"},
 		/* One record stays one line, and no cursor moves. */
-		{ "a\r\nb", "a??b" },
-		{ "\t=1", "?=1" },
-		{ "\r=1", "?=1" },
-		{ "a\033[2Jb", "a?[2Jb" },
-		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+		{"a\r\nb", "a??b"},
+		{"\t=1", "?=1"},
+		{"\r=1", "?=1"},
+		{"a\033[2Jb", "a?[2Jb"},
+		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		wss_auto_free char *field = csv_field(table[i].name);
 
@@ -359,7 +360,7 @@ static void test_csv_quoting(void **unused)
 
 static void assert_table_line(const char *name, const char *line)
 {
-	const struct row row = { name, { .kind = WSS_KIND_COUNT, .number = 1 } };
+	const struct row row = {name, {.kind = WSS_KIND_COUNT, .number = 1}};
 	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
 	char expected[512];
 
@@ -368,34 +369,37 @@ static void assert_table_line(const char *name, const char *line)
 }
 
 /* Columns are counted in characters, so that what follows stays aligned. */
-static void test_table_widths(void **unused)
+TEST(test_table_widths)
 {
-	(void)unused;
 	assert_table_line("abc", "abc    abc              1");
-	assert_table_line("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f   gr\xc3\xbc\xc3\x9f             1");
+	assert_table_line("gr\xc3\xbc\xc3\x9f",
+			  "gr\xc3\xbc\xc3\x9f   gr\xc3\xbc\xc3\x9f             1");
 	assert_table_line("\xe2\x82\xac", "\xe2\x82\xac      \xe2\x82\xac                1");
 	/* A text longer than its column is printed whole and shifts the rest. */
 	assert_table_line("longer-than-8", "longer-than-8  longer-than-8         1");
 	/* No name can move the cursor or fake a line. */
 	assert_table_line("a\nb", "a?b    a?b              1");
 	assert_table_line("\033[31m", "?[31m  ?[31m            1");
-	assert_table_line("\x9b" "1", "?1     ?1               1");
-	assert_table_line("\xc2\x9b" "1", "??1    ??1              1");
+	assert_table_line("\x9b"
+			  "1",
+			  "?1     ?1               1");
+	assert_table_line("\xc2\x9b"
+			  "1",
+			  "??1    ??1              1");
 	assert_table_line("\x7f", "?      ?                1");
 	assert_table_line("\xe2\x80\xa8", "???    ???              1");
 	assert_table_line("\xc2\xad", "??     ??               1");
 	assert_table_line("\xef\xbf\xbe", "???    ???              1");
 }
 
-static void test_first_width(void **unused)
+TEST(test_first_width)
 {
-	const struct row row = { "abc", { .kind = WSS_KIND_COUNT, .number = 1 } };
+	const struct row row = {"abc", {.kind = WSS_KIND_COUNT, .number = 1}};
 	struct wss_report *out;
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	(void)unused;
 	assert_int_equal(wss_report_open(f, WSS_FORMAT_TABLE, NULL, &layout, &out, NULL), 0);
 	wss_report_set_first_width(out, 9);
 	wss_report_row(out, &row);
@@ -405,15 +409,16 @@ static void test_first_width(void **unused)
 	free(text);
 }
 
-static void test_json_text(void **unused)
+TEST(test_json_text)
 {
 	/* With DEL, CSI as a single character, and a reversal of the text direction. */
-	const struct row row = { "a\"b\\c\n\001/\xc3\xbc\x7f\xc2\x9b" "31m\xe2\x80\xae" "d",
-				 { .kind = WSS_KIND_ABSENT } };
+	const struct row row = {"a\"b\\c\n\001/\xc3\xbc\x7f\xc2\x9b"
+				"31m\xe2\x80\xae"
+				"d",
+				{.kind = WSS_KIND_ABSENT}};
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
 	struct json_object *object = json_tokener_parse(json), *rows, *name;
 
-	(void)unused;
 	assert_non_null(object);
 	assert_true(json_object_object_get_ex(object, "rows", &rows));
 	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "name", &name));
@@ -425,50 +430,53 @@ static void test_json_text(void **unused)
 }
 
 /* Rows without groups are written without json-c, and are the same byte for byte. */
-static void test_json_plain(void **unused)
+TEST(test_json_plain)
 {
 	static const struct wss_column plain_columns[] = {
-		{ "name", NULL, NULL, 0, get_name, "The name", false },
-		{ "value", NULL, NULL, 0, get_value, "The value", false },
+		{"name", NULL, NULL, 0, WSS_GET(get_name), "The name"},
+		{"value", NULL, NULL, 0, WSS_GET(get_value), "The value"},
 	};
 	static const struct wss_report_layout plain = {
-		.schema = "virt-wss/test/1", .array_key = "rows", .columns = plain_columns,
+		.schema = "virt-wss/test/1",
+		.array_key = "rows",
+		.columns = plain_columns,
 		.n_columns = sizeof(plain_columns) / sizeof(plain_columns[0]),
 	};
 	static const struct row rows[] = {
-		{ "web1", { .kind = WSS_KIND_COUNT, .number = UINT64_MAX } },
-		{ "", { .kind = WSS_KIND_BYTES, .number = 0 } },
-		{ "a\"b\\c/\b\n\r\t\f\001\037~ gr\xc3\xbc\xc3\x9f", { .kind = WSS_KIND_BOOL, .number = 7 } },
-		{ "d", { .kind = WSS_KIND_DURATION, .number = 1500001999 } },
-		{ "s", { .kind = WSS_KIND_SHARE, .real = 1.0 / 3 } },
-		{ "", { .kind = WSS_KIND_ABSENT } },
+		{"web1", {.kind = WSS_KIND_COUNT, .number = UINT64_MAX}},
+		{"", {.kind = WSS_KIND_BYTES, .number = 0}},
+		{"a\"b\\c/\b\n\r\t\f\001\037~ gr\xc3\xbc\xc3\x9f",
+		 {.kind = WSS_KIND_BOOL, .number = 7}},
+		{"d", {.kind = WSS_KIND_DURATION, .number = 1500001999}},
+		{"s", {.kind = WSS_KIND_SHARE, .real = 1.0 / 3}},
+		{"", {.kind = WSS_KIND_ABSENT}},
 	};
 	static const struct wss_column grouped_columns[] = {
-		{ "name", NULL, NULL, 0, get_name, "The name", false },
-		{ "value", NULL, NULL, 0, get_value, "The value", false },
+		{"name", NULL, NULL, 0, WSS_GET(get_name), "The name"},
+		{"value", NULL, NULL, 0, WSS_GET(get_value), "The value"},
 		/* Always absent, but makes this a row with groups. */
-		{ "none", "group", NULL, 0, get_absent, "Nothing", false },
+		{"none", "group", NULL, 0, WSS_GET(get_absent), "Nothing"},
 	};
 	static const struct wss_report_layout grouped = {
-		.schema = "virt-wss/test/1", .array_key = "rows", .columns = grouped_columns,
+		.schema = "virt-wss/test/1",
+		.array_key = "rows",
+		.columns = grouped_columns,
 		.n_columns = sizeof(grouped_columns) / sizeof(grouped_columns[0]),
 	};
 	wss_auto_free char *a = report(&plain, WSS_FORMAT_JSON, rows, 6, sizeof(rows[0]));
 	wss_auto_free char *b = report(&grouped, WSS_FORMAT_JSON, rows, 6, sizeof(rows[0]));
 
-	(void)unused;
 	assert_string_equal(a, b);
 }
 
 /* JSON has characters that are hidden elsewhere, in ASCII. */
-static void test_json_hidden(void **unused)
+TEST(test_json_hidden)
 {
-	const struct row row = { "a\xe2\x80\x8b\xef\xbf\xbe\xe2\x80\xa8\xc2\xad\xf3\xa0\x80\xa1 =1",
-				 { .kind = WSS_KIND_ABSENT } };
+	const struct row row = {"a\xe2\x80\x8b\xef\xbf\xbe\xe2\x80\xa8\xc2\xad\xf3\xa0\x80\xa1 =1",
+				{.kind = WSS_KIND_ABSENT}};
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
 	struct json_object *object = json_tokener_parse(json), *rows, *name;
 
-	(void)unused;
 	assert_non_null(strstr(json, "\"a\\u200b\\ufffe\\u2028\\u00ad\\udb40\\udc21 =1\""));
 	assert_true(json_object_object_get_ex(object, "rows", &rows));
 	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "name", &name));
@@ -477,26 +485,25 @@ static void test_json_hidden(void **unused)
 }
 
 /* A name that was cut within a character, and bytes that are not UTF-8. */
-static void test_json_is_utf8(void **unused)
+TEST(test_json_is_utf8)
 {
-	const struct row row = { "a\xc3\xbc\xe2\x82\xf0\x9f\x98\x80\xff\xc3", { .kind = WSS_KIND_ABSENT } };
+	const struct row row = {"a\xc3\xbc\xe2\x82\xf0\x9f\x98\x80\xff\xc3",
+				{.kind = WSS_KIND_ABSENT}};
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
 
-	(void)unused;
 	assert_non_null(strstr(json, "\"a\xc3\xbc??\xf0\x9f\x98\x80??\""));
 }
 
 /* Rows are written as they come, so a series can be followed. */
-static void test_flushed(void **unused)
+TEST(test_flushed)
 {
-	const struct row row = { "a", { .kind = WSS_KIND_COUNT, .number = 1 } };
+	const struct row row = {"a", {.kind = WSS_KIND_COUNT, .number = 1}};
 	struct wss_report *out;
 	int fds[2];
 	char text[256];
 	ssize_t n;
 	FILE *f;
 
-	(void)unused;
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	f = fdopen(fds[1], "w");
 	assert_non_null(f);
@@ -513,11 +520,10 @@ static void test_flushed(void **unused)
 	close(fds[0]);
 }
 
-static void test_write_errors(void **unused)
+TEST(test_write_errors)
 {
-	const struct row row = { "a", { .kind = WSS_KIND_COUNT, .number = 1 } };
+	const struct row row = {"a", {.kind = WSS_KIND_COUNT, .number = 1}};
 
-	(void)unused;
 	for (int format = WSS_FORMAT_TABLE; format <= WSS_FORMAT_CSV; format++) {
 		for (int rows = 0; rows <= 2; rows++) {
 			struct wss_error err = WSS_ERROR_INIT;
@@ -526,7 +532,8 @@ static void test_write_errors(void **unused)
 
 			assert_non_null(f);
 			assert_int_equal(wss_report_open(f, (enum wss_format)format, NULL, &layout,
-							 &out, &err), 0);
+							 &out, &err),
+					 0);
 			for (int i = 0; i < rows; i++)
 				wss_report_row(out, &row);
 			assert_int_equal(wss_report_close(out, &err), -1);
@@ -537,12 +544,11 @@ static void test_write_errors(void **unused)
 	assert_int_equal(wss_report_close(NULL, NULL), 0);
 }
 
-static void test_format_parse(void **unused)
+TEST(test_format_parse)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	enum wss_format format;
 
-	(void)unused;
 	assert_int_equal(wss_format_parse("table", &format, &err), 0);
 	assert_int_equal(format, WSS_FORMAT_TABLE);
 	assert_int_equal(wss_format_parse("json", &format, &err), 0);
@@ -557,26 +563,5 @@ static void test_format_parse(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both),
-		cmocka_unit_test(test_sample_table),
-		cmocka_unit_test(test_degraded_is_not_exact),
-		cmocka_unit_test(test_sample_csv),
-		cmocka_unit_test(test_sample_json),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_csv_quoting),
-		cmocka_unit_test(test_table_widths),
-		cmocka_unit_test(test_first_width),
-		cmocka_unit_test(test_json_text),
-		cmocka_unit_test(test_json_hidden),
-		cmocka_unit_test(test_json_plain),
-		cmocka_unit_test(test_json_is_utf8),
-		cmocka_unit_test(test_flushed),
-		cmocka_unit_test(test_write_errors),
-		cmocka_unit_test(test_format_parse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

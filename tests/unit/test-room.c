@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include "fleet/room.h"
 #include "tests/random.h"
-#include "wss/room.h"
 
 #define GIB (1ULL << 30)
 
@@ -11,11 +11,10 @@ static struct wss_amount unknown(void)
 	return (struct wss_amount){.known = false};
 }
 
-static void test_need(void **state)
+TEST(test_need)
 {
 	struct wss_room_need need = {.flat_bytes = 5 * GIB};
 
-	(void)state;
 	assert_int_equal(wss_room_need_in(&need, unknown()), 5 * GIB);
 	assert_int_equal(wss_room_need_in(&need, wss_amount_of(GIB)), GIB);
 	need.minimum_bytes = wss_amount_of(2 * GIB);
@@ -25,7 +24,7 @@ static void test_need(void **state)
 }
 
 /* Two guests by day and by night share the memory that their peaks would not. */
-static void test_hours_share(void **state)
+TEST(test_hours_share)
 {
 	struct wss_room room = {.bytes = {0}};
 	struct wss_room_need need = {.flat_bytes = 8 * GIB};
@@ -33,7 +32,6 @@ static void test_hours_share(void **state)
 	struct wss_room_answer answer;
 	uint64_t day[WSS_PACK_HOURS], night[WSS_PACK_HOURS];
 
-	(void)state;
 	for (int i = 0; i < WSS_PACK_HOURS; i++) {
 		day[i] = (i % 24 < 12 ? 8 : 2) * GIB;
 		night[i] = (i % 24 < 12 ? 2 : 8) * GIB;
@@ -54,12 +52,11 @@ static void test_hours_share(void **state)
 }
 
 /* The hours that may be over the limit are the worst ones; the memory holds even then. */
-static void test_risk_hours(void **state)
+TEST(test_risk_hours)
 {
 	struct wss_room room = {.bytes = {0}};
 	struct wss_room_host host = {10 * GIB, 9 * GIB, 0};
 
-	(void)state;
 	for (int i = 0; i < WSS_PACK_HOURS; i++)
 		room.bytes[i] = 4 * GIB;
 	room.bytes[30] = 7 * GIB;
@@ -88,14 +85,17 @@ static void test_risk_hours(void **state)
 }
 
 /* The packer places a guest of exactly that need, and none that needs one MiB more. */
-static void test_agrees_with_the_packer(void **state)
+TEST(test_agrees_with_the_packer)
 {
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		static struct wss_pack_guest guests[9];
-		struct wss_pack_host hosts[2] = {{1000, 1000, true, true}, {9000, 10000, true, false}};
-		struct wss_pack_problem problem = {.guests = guests, .n_guests = 9, .hosts = hosts,
-						   .n_hosts = 2, .max_moves = SIZE_MAX,
+		struct wss_pack_host hosts[2] = {{1000, 1000, true, true, {0}},
+						 {9000, 10000, true, false, {0}}};
+		struct wss_pack_problem problem = {.guests = guests,
+						   .n_guests = 9,
+						   .hosts = hosts,
+						   .n_hosts = 2,
+						   .max_moves = SIZE_MAX,
 						   .over_hours = (unsigned)random_below(5)};
 		struct wss_room_host host = {10000ULL << 20, 9000ULL << 20, problem.over_hours};
 		struct wss_room room = {.bytes = {0}};
@@ -131,20 +131,19 @@ static void test_agrees_with_the_packer(void **state)
 	}
 }
 
-static void test_overflow(void **state)
+TEST(test_overflow)
 {
 	struct wss_room room = {.bytes = {0}};
 	struct wss_room_need need = {.flat_bytes = UINT64_MAX};
 	struct wss_room_host host = {GIB, GIB, 0};
 
-	(void)state;
 	wss_room_add(&room, &need, NULL);
 	wss_room_add(&room, &need, NULL);
 	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 0);
 	assert_int_equal(wss_room_ask(&room, &host).short_bytes, UINT64_MAX - GIB);
 }
 
-static void test_rank(void **state)
+TEST(test_rank)
 {
 	struct wss_room_shrink list[] = {
 		{4 * GIB, wss_room_risk(9, 18), 0},  /* 0.5: 8 GiB */
@@ -155,7 +154,6 @@ static void test_rank(void **state)
 	};
 	const size_t order[] = {2, 1, 3, 4, 0};
 
-	(void)state;
 	wss_room_rank(list, 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(list[i].guest, order[i]);
@@ -164,11 +162,5 @@ static void test_rank(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_need),	   cmocka_unit_test(test_hours_share),
-		cmocka_unit_test(test_risk_hours), cmocka_unit_test(test_agrees_with_the_packer),
-		cmocka_unit_test(test_overflow),   cmocka_unit_test(test_rank),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

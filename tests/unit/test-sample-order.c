@@ -15,7 +15,6 @@ static void print(const struct wss_sample *sample, bool last, void *unused)
 {
 	char text[sizeof(sample->domain) + 3];
 
-	(void)unused;
 	snprintf(text, sizeof(text), "%s%s ", sample->domain, last ? "." : "");
 	assert_true(strlen(printed) + strlen(text) < sizeof(printed));
 	strcat(printed, text);
@@ -23,10 +22,9 @@ static void print(const struct wss_sample *sample, bool last, void *unused)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(places, 0, sizeof(places));
 	memset(taken, 0, sizeof(taken));
-	order = (struct wss_sample_order){ .places = places, .n = N, .print = print };
+	order = (struct wss_sample_order){.places = places, .n = N, .print = print};
 	printed[0] = '\0';
 	return 0;
 }
@@ -34,7 +32,7 @@ static int setup(void **state)
 /* The guest's next sample: a1, a2, ... */
 static void give(char guest, bool last)
 {
-	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_sample sample = {.quality = WSS_QUALITY_OK};
 	size_t i = (size_t)(guest - 'a');
 
 	snprintf(sample.domain, sizeof(sample.domain), "%c%u", guest, ++taken[i]);
@@ -46,9 +44,8 @@ static void end(char guest)
 	wss_sample_order_end(&order, &places[guest - 'a']);
 }
 
-static void test_later_guests_wait_for_earlier_ones(void **state)
+TEST(test_later_guests_wait_for_earlier_ones)
 {
-	(void)state;
 	give('c', true);
 	give('b', true);
 	assert_string_equal(printed, "");
@@ -56,9 +53,8 @@ static void test_later_guests_wait_for_earlier_ones(void **state)
 	assert_string_equal(printed, "a1. b1. c1. ");
 }
 
-static void test_a_sample_is_printed_once_all_before_it_are(void **state)
+TEST(test_a_sample_is_printed_once_all_before_it_are)
 {
-	(void)state;
 	give('a', true);
 	assert_string_equal(printed, "a1. ");
 	give('c', true);
@@ -66,9 +62,8 @@ static void test_a_sample_is_printed_once_all_before_it_are(void **state)
 	assert_string_equal(printed, "a1. b1. c1. ");
 }
 
-static void test_a_guest_that_ends_without_a_sample_holds_nothing_back(void **state)
+TEST(test_a_guest_that_ends_without_a_sample_holds_nothing_back)
 {
-	(void)state;
 	give('c', true);
 	end('a');
 	assert_string_equal(printed, "");
@@ -76,9 +71,8 @@ static void test_a_guest_that_ends_without_a_sample_holds_nothing_back(void **st
 	assert_string_equal(printed, "c1. ");
 }
 
-static void test_each_round_is_in_order(void **state)
+TEST(test_each_round_is_in_order)
 {
-	(void)state;
 	give('b', false);
 	give('c', false);
 	give('b', true);
@@ -89,9 +83,8 @@ static void test_each_round_is_in_order(void **state)
 	assert_string_equal(printed, "a1 b1 c1 a2. b2. c2. ");
 }
 
-static void test_a_guest_that_fails_early_misses_the_later_rounds(void **state)
+TEST(test_a_guest_that_fails_early_misses_the_later_rounds)
 {
-	(void)state;
 	give('a', true);
 	give('b', false);
 	give('c', false);
@@ -101,9 +94,8 @@ static void test_a_guest_that_fails_early_misses_the_later_rounds(void **state)
 	assert_string_equal(printed, "a1. b1 c1 b2. c2. ");
 }
 
-static void test_a_slow_guest_holds_back_few_samples(void **state)
+TEST(test_a_slow_guest_holds_back_few_samples)
 {
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		give('b', false);
 		give('c', false);
@@ -115,9 +107,8 @@ static void test_a_slow_guest_holds_back_few_samples(void **state)
 	assert_string_equal(printed, "b99 c99 b100 c100 ");
 }
 
-static void test_a_slow_guest_goes_on_in_the_round_of_the_others(void **state)
+TEST(test_a_slow_guest_goes_on_in_the_round_of_the_others)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		give('b', false);
 		give('c', false);
@@ -132,9 +123,8 @@ static void test_a_slow_guest_goes_on_in_the_round_of_the_others(void **state)
 	assert_string_equal(printed, "b1 c1 b2 c2 a1 b3 c3 b4 c4 c5. ");
 }
 
-static void test_an_interruption_loses_no_sample(void **state)
+TEST(test_an_interruption_loses_no_sample)
 {
-	(void)state;
 	give('b', false);
 	give('c', false);
 	give('c', false);
@@ -144,16 +134,5 @@ static void test_an_interruption_loses_no_sample(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_later_guests_wait_for_earlier_ones, setup),
-		cmocka_unit_test_setup(test_a_sample_is_printed_once_all_before_it_are, setup),
-		cmocka_unit_test_setup(test_a_guest_that_ends_without_a_sample_holds_nothing_back, setup),
-		cmocka_unit_test_setup(test_each_round_is_in_order, setup),
-		cmocka_unit_test_setup(test_a_guest_that_fails_early_misses_the_later_rounds, setup),
-		cmocka_unit_test_setup(test_a_slow_guest_holds_back_few_samples, setup),
-		cmocka_unit_test_setup(test_a_slow_guest_goes_on_in_the_round_of_the_others, setup),
-		cmocka_unit_test_setup(test_an_interruption_loses_no_sample, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/testing.h"
 
 #include <string.h>
 
-#include "wss/profile.h"
-#include "wss/sample.h"
+#include "measure/profile.h"
+#include "measure/sample.h"
 
 static struct wss_sample measured(void)
 {
@@ -27,9 +23,8 @@ static struct wss_sample measured(void)
 	return sample;
 }
 
-static void test_names(void **unused)
+TEST(test_names)
 {
-	(void)unused;
 	assert_string_equal(wss_quality_name(WSS_QUALITY_OK), "ok");
 	assert_string_equal(wss_quality_name(WSS_QUALITY_DEGRADED), "degraded");
 	assert_string_equal(wss_quality_name(WSS_QUALITY_UNSUPPORTED), "unsupported");
@@ -39,12 +34,11 @@ static void test_names(void **unused)
 	assert_string_equal(wss_observes_name(WSS_OBSERVES_RESIDENCY), "residency");
 }
 
-static void test_notes(void **unused)
+TEST(test_notes)
 {
 	struct wss_sample sample = measured();
 	char longer[2 * WSS_NOTE_LEN];
 
-	(void)unused;
 	wss_sample_note(&sample, "%d faults", 3);
 	wss_sample_note(&sample, "3 faults");
 	assert_int_equal(sample.n_notes, 1);
@@ -63,11 +57,10 @@ static void test_notes(void **unused)
 	assert_string_equal(sample.notes[0], "3 faults");
 }
 
-static void test_degrade(void **unused)
+TEST(test_degrade)
 {
 	struct wss_sample sample = measured();
 
-	(void)unused;
 	assert_true(wss_sample_measured(&sample));
 	wss_sample_degrade(&sample, "prefetch");
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
@@ -83,12 +76,11 @@ static void test_degrade(void **unused)
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 }
 
-static void test_fail(void **unused)
+TEST(test_fail)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_sample sample = measured();
 
-	(void)unused;
 	wss_sample_curve_add(&sample, 1, 4096);
 	wss_error_set(&err, WSS_ERR_GONE, "the guest ended");
 	wss_sample_fail(&sample, &err);
@@ -112,11 +104,10 @@ static void test_fail(void **unused)
 	assert_false(wss_sample_measured(&sample));
 }
 
-static void test_curve(void **unused)
+TEST(test_curve)
 {
 	struct wss_sample sample = measured();
 
-	(void)unused;
 	for (uint64_t i = 1; i <= WSS_CURVE_MAX; i++)
 		wss_sample_curve_add(&sample, i, i * 4096);
 	assert_int_equal(sample.n_curve, WSS_CURVE_MAX);
@@ -130,11 +121,10 @@ static void test_curve(void **unused)
 	assert_int_equal(sample.curve[0].ns, 1);
 }
 
-static void test_copy(void **unused)
+TEST(test_copy)
 {
-	struct wss_sample sample = { .n_curve = 0 }, copy;
+	struct wss_sample sample = {.n_curve = 0}, copy;
 
-	(void)unused;
 	wss_sample_note(&sample, "one");
 	wss_sample_note(&sample, "two");
 	wss_sample_curve_add(&sample, 1000, 4096);
@@ -153,12 +143,11 @@ static void test_copy(void **unused)
 	assert_int_equal(copy.memory.qemu_bytes.value, 5);
 }
 
-static void test_share(void **unused)
+TEST(test_share)
 {
 	struct wss_sample sample = measured();
 	double share = -1;
 
-	(void)unused;
 	assert_false(wss_sample_share(&sample, &share));
 	sample.memory.balloon_bytes = wss_amount_of(0);
 	assert_false(wss_sample_share(&sample, &share));
@@ -171,12 +160,11 @@ static void test_share(void **unused)
 }
 
 /* A profile is taken from one sample and names its method: nothing is mixed in it. */
-static void test_profile(void **unused)
+TEST(test_profile)
 {
 	struct wss_sample sample = measured();
 	struct wss_profile profile;
 
-	(void)unused;
 	wss_profile_from_sample(&sample, "0.1.0", &profile);
 	assert_int_equal(profile.version, WSS_PROFILE_VERSION);
 	assert_int_equal(profile.time, 1800000000);
@@ -202,12 +190,11 @@ static void test_profile(void **unused)
 }
 
 /* Two windows of a guest without huge pages differ by its activity: that is not bloat. */
-static void test_bloat(void **unused)
+TEST(test_bloat)
 {
-	struct wss_sample sample = { .wss_bytes = wss_amount_of(100 << 20) };
+	struct wss_sample sample = {.wss_bytes = wss_amount_of(100 << 20)};
 	double factor = 0;
 
-	(void)unused;
 	assert_false(wss_sample_bloat(&sample, &factor));
 	sample.native.wss_bytes = wss_amount_of(250 << 20);
 	sample.native.granularity_bytes = wss_amount_of(2 << 20);
@@ -221,17 +208,5 @@ static void test_bloat(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_degrade),
-		cmocka_unit_test(test_fail),
-		cmocka_unit_test(test_curve),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_bloat),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

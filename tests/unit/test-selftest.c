@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
 
-#include "track/selftest.h"
+#include "measure/selftest.h"
 
 #define SMAPS "55d0a7a00000-55d0a7a20000 r--p 00000000 fe:01 1 /usr/bin/x\nVmFlags: rd mr"
 
@@ -32,17 +32,14 @@ static int zap_safe(const struct wss_host *host, const struct wss_guest *guest, 
 	return r;
 }
 
-/*
- * The real test on this kernel: safe, or impossible, but never a lost write on a new kernel.
- */
-static void test_real(void **unused)
+/* The real test on this kernel: safe, or impossible, but never a lost write on a new kernel. */
+TEST(test_real)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	unsigned fds = count_fds();
 	struct wss_host host;
 	int r = wss_selftest_run(&err);
 
-	(void)unused;
 	assert_int_equal(wss_host_open("/", &host, NULL), 0);
 	if (host.version >= WSS_KERNEL_VERSION(5, 19))
 		assert_true(r == 0 || err.code == WSS_ERR_UNSUPPORTED);
@@ -54,11 +51,10 @@ static void test_real(void **unused)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void test_switches(void **unused)
+TEST(test_switches)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	setenv("VIRT_WSS_FAULT", "selftest-fails", 1);
 	assert_int_equal(wss_selftest_run(&err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "lost a write");
@@ -69,12 +65,11 @@ static void test_switches(void **unused)
 }
 
 /* On an old kernel that write-protects, only the test can decide. */
-static void test_old_kernel(void **unused)
+TEST(test_old_kernel)
 {
 	const struct wss_host old = host_of("5.15.0-91-generic\n", true);
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(zap_safe(&old, NULL, "selftest-fails", &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "5.15.0-91-generic");
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "lost a write");
@@ -87,26 +82,24 @@ static void test_old_kernel(void **unused)
 		assert_int_equal(zap_safe(&old, NULL, "", &err), 0);
 }
 
-static void test_no_need(void **unused)
+TEST(test_no_need)
 {
 	const struct wss_host without = host_of("5.15.0\n", false);
 	const struct wss_host first = host_of("5.19.0\n", true);
 	const struct wss_host newer = host_of("6.12.1\n", true);
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(zap_safe(&without, NULL, "selftest-fails", &err), 0);
 	assert_int_equal(zap_safe(&first, NULL, "selftest-fails", &err), 0);
 	assert_int_equal(zap_safe(&newer, NULL, "selftest-fails", &err), 0);
 }
 
 /* An unknown kernel never counts as safe. */
-static void test_unknown_host(void **unused)
+TEST(test_unknown_host)
 {
 	struct wss_host unknown = host_of("linux\n", true);
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	assert_int_equal(zap_safe(&unknown, NULL, "selftest-fails", &err), -1);
 	unknown.version = WSS_KERNEL_VERSION(5, 18);
 	unknown.soft_dirty = WSS_UNKNOWN;
@@ -124,9 +117,10 @@ static void open_captured(const char *name, bool find_ram, struct wss_guest *ret
 	struct wss_root root;
 	char path[PATH_MAX];
 
-	*ret_guest = (struct wss_guest){ .process = WSS_PROCESS_INIT, .ram = WSS_RAM_INIT };
-	assert_int_equal(wss_root_open(make_path(path, "%s/qemu-7.2/%s", WSS_FIXTURES, name), &root,
-				       NULL), 0);
+	*ret_guest = (struct wss_guest){.process = WSS_PROCESS_INIT, .ram = WSS_RAM_INIT};
+	assert_int_equal(
+		wss_root_open(make_path(path, "%s/qemu-7.2/%s", WSS_FIXTURES, name), &root, NULL),
+		0);
 	assert_int_equal(wss_process_hold(&root, 4242, NULL, &ret_guest->process, &err), 0);
 	wss_root_close(&root);
 	if (find_ram && wss_ram_find(&ret_guest->process, &block, 1, &ret_guest->ram, &err) < 0)
@@ -141,20 +135,19 @@ static void close_captured(struct wss_guest *guest)
 }
 
 /* RAM that is never copied may be zapped whatever the test finds; private RAM may not. */
-static void test_backings(void **unused)
+TEST(test_backings)
 {
 	static const struct {
 		const char *fixture;
 		bool allowed;
 	} table[] = {
-		{ "memfd", true },
-		{ "shared", true },
-		{ "hugetlb", true },
-		{ "anon", false },
+		{"memfd", true},
+		{"shared", true},
+		{"hugetlb", true},
+		{"anon", false},
 	};
 	const struct wss_host old = host_of("5.15.0\n", true);
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 		struct wss_guest guest;
@@ -170,13 +163,12 @@ static void test_backings(void **unused)
 	}
 }
 
-static void test_ram_not_found(void **unused)
+TEST(test_ram_not_found)
 {
 	const struct wss_host old = host_of("5.15.0\n", true);
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_guest guest;
 
-	(void)unused;
 	open_captured("memfd", false, &guest);
 	guest.config.shared = true;
 	assert_int_equal(zap_safe(&old, &guest, "selftest-fails", &err), -1);
@@ -185,16 +177,5 @@ static void test_ram_not_found(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real),
-		cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_old_kernel),
-		cmocka_unit_test(test_no_need),
-		cmocka_unit_test(test_unknown_host),
-		cmocka_unit_test(test_backings),
-		cmocka_unit_test(test_ram_not_found),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

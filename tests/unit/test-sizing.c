@@ -2,23 +2,22 @@
 #include "hosttest.h"
 
 #include "base/number.h"
-#include "wss/sizing.h"
+#include "sizing/sizing.h"
 
 #define MIB (1ULL << 20)
 
-static const struct wss_sizing_rule rule = { .percentile = 0.95,
-					     .headroom_percent = 20,
-					     .minimum_bytes = 64 * MIB };
+static const struct wss_sizing_rule rule = {
+	.percentile = 0.95, .headroom_percent = 20, .minimum_bytes = 64 * MIB};
 static const struct wss_policy no_policy;
 static const struct wss_sizing_state unknown;
 
 static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool doubtful)
 {
-	struct wss_sample sample = { .wall = when,
-				     .method = "mmu",
-				     .quality = doubtful ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK,
-				     .wss_bytes = wss_amount_of(bytes),
-				     .low_bytes = wss_amount_of(bytes / 2) };
+	struct wss_sample sample = {.wall = when,
+				    .method = "mmu",
+				    .quality = doubtful ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK,
+				    .wss_bytes = wss_amount_of(bytes),
+				    .low_bytes = wss_amount_of(bytes / 2)};
 
 	/* All memory is touched early in the window. */
 	wss_sample_curve_add(&sample, 1000000, bytes);
@@ -27,9 +26,8 @@ static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool d
 }
 
 /* The known numbers: 59 and 299 windows for the largest, 93 for the last but one at 95 %. */
-static void test_ranks(void **unused)
+TEST(test_ranks)
 {
-	(void)unused;
 	assert_int_equal(wss_sizing_rank(0, 0.95), 0);
 	assert_int_equal(wss_sizing_rank(58, 0.95), 0);
 	assert_int_equal(wss_sizing_rank(59, 0.95), 59);
@@ -44,21 +42,19 @@ static void test_ranks(void **unused)
 }
 
 /* Too many to be counted; the exact ranks are known, and the result is never below them. */
-static void test_ranks_of_many(void **unused)
+TEST(test_ranks_of_many)
 {
 	static const struct {
 		uint64_t n;
 		double p;
 		uint64_t rank;
 	} known[] = {
-		{1000001, 0.5, 500824},	    {1000001, 0.99, 990165},
-		{1000001, 0.999, 999054},   {20000000, 0.5, 10003679},
-		{20000000, 0.95, 19001604}, {20000000, 0.999, 19980233},
+		{1000001, 0.5, 500824},	   {1000001, 0.99, 990165},    {1000001, 0.999, 999054},
+		{20000000, 0.5, 10003679}, {20000000, 0.95, 19001604}, {20000000, 0.999, 19980233},
 	};
 	clock_t began = clock();
 	uint64_t rank;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		rank = wss_sizing_rank(known[i].n, known[i].p);
 		assert_in_range(rank, known[i].rank, known[i].rank + 2);
@@ -70,13 +66,12 @@ static void test_ranks_of_many(void **unused)
 }
 
 /* The rank covers the percentile in 95 of 100 draws, whatever the distribution. */
-static void test_rank_covers(void **unused)
+TEST(test_rank_covers)
 {
 	uint64_t state = 42;
 	unsigned covered = 0, draws = 2000, n = 200;
 	uint64_t rank = wss_sizing_rank(n, 0.95);
 
-	(void)unused;
 	for (unsigned i = 0; i < draws; i++) {
 		unsigned below = 0;
 
@@ -90,12 +85,11 @@ static void test_rank_covers(void **unused)
 	assert_true(covered >= draws * 94 / 100);
 }
 
-static void test_too_early(void **unused)
+TEST(test_too_early)
 {
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	for (time_t i = 0; i < WSS_SIZING_SAMPLES_MIN - 1; i++)
 		add(&summary, MIB, i, false);
 	for (time_t i = 0; i < 50; i++)
@@ -108,14 +102,13 @@ static void test_too_early(void **unused)
 	wss_summary_free(&summary);
 }
 
-static void test_few_windows(void **unused)
+TEST(test_few_windows)
 {
-	struct wss_sizing_state state = { .held_bytes = wss_amount_of(900 * MIB),
-					  .balloon_bytes = wss_amount_of(1024 * MIB) };
-	struct wss_summary summary = { 0 };
+	struct wss_sizing_state state = {.held_bytes = wss_amount_of(900 * MIB),
+					 .balloon_bytes = wss_amount_of(1024 * MIB)};
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	for (time_t i = 1; i <= 10; i++)
 		add(&summary, (uint64_t)i * 20 * MIB, i, false);
 	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
@@ -135,54 +128,48 @@ static void test_few_windows(void **unused)
 	wss_summary_free(&summary);
 }
 
-static void test_enough(void **unused)
+TEST(test_enough)
 {
-	const struct wss_sizing_state small = { .held_bytes = wss_amount_of(100 * MIB) };
-	struct wss_summary summary = { 0 };
+	const struct wss_learned proved = {
+		.known = true, .target_bytes = 200 * MIB, .confidence = WSS_CONFIDENCE_HIGH};
+	struct wss_sizing_state small = {.held_bytes = wss_amount_of(100 * MIB)};
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	/* One burst in a thousand does not size the guest. */
 	for (time_t i = 0; i < 1000; i++)
 		add(&summary, i == 500 ? 3000 * MIB : 200 * MIB, i * 60, false);
 	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
-	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
 	assert_false(sizing.from_peak);
 	assert_in_range(sizing.base_bytes.value, 200 * MIB, 204 * MIB);
 	assert_in_range(sizing.recommended_bytes.value, 240 * MIB, 245 * MIB);
 	assert_int_equal(sizing.peak_bytes.value, 3000 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 0);
-	/*
-	 * Most of a week, as a search over seven days finds it with windows every six hours.
-	 */
-	add(&summary, 200 * MIB, 6 * 86400, false);
+	/* Its confidence is what the size has proved. */
+	small.learned = &proved;
 	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
-	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
-	add(&summary, 200 * MIB, 7 * 86400 - 6 * 3600, false);
-	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
+	small.held_bytes.known = false;
+	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
 	assert_false(sizing.reclaimable_bytes.known);
-	/*
-	 * Many degraded windows, and larger ones: confidence falls, and the peak includes
-	 * them.
-	 */
+	/* Many degraded windows, and larger ones: confidence falls, and the peak includes them. */
 	for (time_t i = 0; i < 300; i++)
 		add(&summary, 8000 * MIB, i, true);
-	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
 	assert_int_equal(sizing.peak_bytes.value, 4000 * MIB);
 	wss_summary_free(&summary);
 }
 
-static void test_policy(void **unused)
+TEST(test_policy)
 {
-	struct wss_policy policy = { .minimum_bytes = wss_amount_of(512 * MIB),
-				     .headroom_percent = wss_amount_of(100) };
+	struct wss_policy policy = {.minimum_bytes = wss_amount_of(512 * MIB),
+				    .headroom_percent = wss_amount_of(100)};
 	struct wss_sizing_rule mine = rule;
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 200 * MIB + 1, i, false);
 	wss_sizing_heed(&mine, &policy, wss_amount_of(600 * MIB));
@@ -198,19 +185,18 @@ static void test_policy(void **unused)
 }
 
 /* A default minimum asks for no more than half of a small guest; one that was asked for is kept. */
-static void test_default_minimum(void **unused)
+TEST(test_default_minimum)
 {
-	struct wss_sizing_rule mine = { .minimum_bytes = 256 * MIB, .minimum_is_default = true };
-	struct wss_policy policy = { .opt_out = false };
+	struct wss_sizing_rule mine = {.minimum_bytes = 256 * MIB, .minimum_is_default = true};
+	struct wss_policy policy = {.opt_out = false};
 
-	(void)unused;
-	wss_sizing_heed(&mine, &policy, (struct wss_amount){ 0 });
+	wss_sizing_heed(&mine, &policy, (struct wss_amount){0});
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
 	wss_sizing_heed(&mine, &policy, wss_amount_of(512 * MIB));
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
 	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
 	assert_int_equal(mine.minimum_bytes, 64 * MIB);
-	mine = (struct wss_sizing_rule){ .minimum_bytes = 256 * MIB };
+	mine = (struct wss_sizing_rule){.minimum_bytes = 256 * MIB};
 	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
 	mine.minimum_is_default = true;
@@ -220,9 +206,8 @@ static void test_default_minimum(void **unused)
 }
 
 /* Small changes of a curve seldom change a size. */
-static void test_coarse(void **unused)
+TEST(test_coarse)
 {
-	(void)unused;
 	assert_int_equal(wss_sizing_coarse(0), 0);
 	assert_int_equal(wss_sizing_coarse(1), MIB);
 	assert_int_equal(wss_sizing_coarse(63 * MIB + 1), 64 * MIB);
@@ -231,44 +216,41 @@ static void test_coarse(void **unused)
 	assert_int_equal(wss_sizing_coarse(UINT64_MAX), UINT64_MAX);
 	for (uint64_t bytes = 64 * MIB; bytes < (1ULL << 50); bytes += bytes / 7) {
 		assert_in_range(wss_sizing_coarse(bytes), bytes, bytes + bytes / 32);
-		assert_int_equal(wss_sizing_coarse(wss_sizing_coarse(bytes)), wss_sizing_coarse(bytes));
+		assert_int_equal(wss_sizing_coarse(wss_sizing_coarse(bytes)),
+				 wss_sizing_coarse(bytes));
 	}
 }
 
 /* Whatever is largest binds the size, and the next largest is named. */
-static void test_reasons(void **unused)
+TEST(test_reasons)
 {
-	struct wss_learned learned = { .known = true,
-				       .target_bytes = 210 * MIB,
-				       .reason = WSS_LEARNER_GROWTH,
-				       .next = WSS_LEARNER_PEAK,
-				       .next_bytes = 205 * MIB };
-	struct wss_sizing_state state = { .learned = &learned };
-	struct wss_policy policy = { .opt_out = false };
+	struct wss_learned learned = {.known = true,
+				      .target_bytes = 210 * MIB,
+				      .quantile_bytes = 200 * MIB,
+				      .peak_bytes = 230 * MIB,
+				      .confidence = WSS_CONFIDENCE_LOW};
+	struct wss_sizing_state state = {.learned = &learned};
+	struct wss_policy policy = {.opt_out = false};
 	struct wss_sizing_rule mine = rule;
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 200 * MIB, i, false);
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_MINIMUM);
-	assert_int_equal(sizing.next_bytes.value, 64 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 210 * MIB);
-	assert_int_equal(sizing.reason, WSS_SIZING_TREND);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_PEAK);
-	assert_int_equal(sizing.next_bytes.value, 205 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_PERCENTILE);
+	learned.peak_bytes = learned.quantile_bytes;
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
 	state.curve_bytes = wss_amount_of(208 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_CURVE);
 	state.curve_bytes = wss_amount_of(220 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 220 * MIB);
 	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
-	assert_int_equal(sizing.next_bytes.value, 210 * MIB);
 	/* A curve has weighed what it costs to leave out memory; without one that is not done. */
 	state.used_bytes = wss_amount_of(230 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
@@ -281,26 +263,22 @@ static void test_reasons(void **unused)
 	mine.minimum_bytes = 300 * MIB;
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.reason, WSS_SIZING_MINIMUM);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_CURVE);
 	policy.maximum_bytes = wss_amount_of(250 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 250 * MIB);
 	assert_int_equal(sizing.reason, WSS_SIZING_MAXIMUM);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_MINIMUM);
-	assert_int_equal(sizing.next_bytes.value, 300 * MIB);
 	wss_summary_free(&summary);
 }
 
 /* A size that rounding makes larger says so, with the size before; the policy's maximum stays final. */
-static void test_rounding(void **unused)
+TEST(test_rounding)
 {
-	struct wss_rounding rounding = { .step_bytes = 256 * MIB };
-	struct wss_policy policy = { .opt_out = false };
+	struct wss_rounding rounding = {.step_bytes = 256 * MIB};
+	struct wss_policy policy = {.opt_out = false};
 	struct wss_sizing_rule mine = rule;
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
 	mine.headroom_percent = 20;
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 400 * MIB, i, false);
@@ -310,15 +288,11 @@ static void test_rounding(void **unused)
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
 	assert_int_equal(sizing.reason, WSS_SIZING_ROUNDING);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_PEAK);
-	assert_int_equal(sizing.next_bytes.value, 480 * MIB);
 	assert_int_equal(sizing.unrounded_bytes.value, 480 * MIB);
 	policy.maximum_bytes = wss_amount_of(500 * MIB);
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 500 * MIB);
 	assert_int_equal(sizing.reason, WSS_SIZING_MAXIMUM);
-	assert_int_equal(sizing.next_reason, WSS_SIZING_ROUNDING);
-	assert_int_equal(sizing.next_bytes.value, 512 * MIB);
 	policy.maximum_bytes.known = false;
 	rounding.step_bytes = 120 * MIB;
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
@@ -333,7 +307,7 @@ static void rounding_parse(struct wss_rounding *rounding, const char *text, cons
 	char copy[256];
 
 	snprintf(copy, sizeof(copy), "%s", text);
-	*rounding = (struct wss_rounding){ .n = 0 };
+	*rounding = (struct wss_rounding){.n = 0};
 	assert_int_equal(wss_rounding_parse(rounding, copy, &err), error ? -1 : 0);
 	if (!error)
 		return;
@@ -341,15 +315,16 @@ static void rounding_parse(struct wss_rounding *rounding, const char *text, cons
 	wss_rounding_free(rounding);
 }
 
-static void test_flavours(void **unused)
+TEST(test_flavours)
 {
 	struct wss_sizing_rule mine = rule;
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_rounding rounding;
 	struct wss_sizing sizing;
 
-	(void)unused;
-	rounding_parse(&rounding, "# sizes\n\nlarge 2GiB # the largest\r\nsmall 512MiB\n1GiB\nsame 512MiB", NULL);
+	rounding_parse(&rounding,
+		       "# sizes\n\nlarge 2GiB # the largest\r\nsmall 512MiB\n1GiB\nsame 512MiB",
+		       NULL);
 	assert_int_equal(rounding.n, 3);
 	assert_int_equal(wss_rounding_up(&rounding, 1).value, 512 * MIB);
 	assert_int_equal(wss_rounding_up(&rounding, 512 * MIB).value, 512 * MIB);
@@ -374,29 +349,80 @@ static void test_flavours(void **unused)
 	rounding_parse(&rounding, "0", "larger than 0");
 }
 
-/* Without growth curves the windows may be too short, for which a quarter of the headroom is added. */
-static void test_learned_without_curves(void **unused)
+/* A guest that touches little is not sized below what it cannot give up, nor where that is unknown. */
+TEST(test_floor)
 {
-	const struct wss_learned learned = { .known = true, .target_bytes = 201 * MIB };
-	const struct wss_sizing_state state = { .learned = &learned };
-	struct wss_sample sample = { .method = "mmu", .wss_bytes = wss_amount_of(200 * MIB) };
-	struct wss_summary summary = { 0 };
+	struct wss_sizing_state state = {.held_bytes = wss_amount_of(900 * MIB),
+					 .balloon_bytes = wss_amount_of(1024 * MIB)};
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 
-	(void)unused;
-	for (sample.wall = 0; sample.wall < 10; sample.wall++)
-		assert_int_equal(wss_summary_add(&summary, &sample), 0);
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 200 * MIB, i, false);
 	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 212 * MIB);
+	assert_int_equal(sizing.need_bytes.value, 240 * MIB);
+	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
+	/* With a fifth of the set on top, or a tenth of all that it holds. */
+	state.floor =
+		(struct wss_floor){.source = WSS_FLOOR_STATISTICS, .bytes = 300 * MIB, .time = 1};
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.need_bytes.value, 240 * MIB);
+	assert_int_equal(sizing.recommended_bytes.value, 340 * MIB);
+	assert_int_equal(sizing.reclaimable_bytes.value, 560 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_IN_USE);
+	state.floor.bytes = 600 * MIB;
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 660 * MIB);
+	/* It has run with so little. */
+	state.floor.source = WSS_FLOOR_BALLOONING;
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 600 * MIB);
+	state.floor = (struct wss_floor){.source = WSS_FLOOR_UNKNOWN};
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.need_bytes.value, 240 * MIB);
+	assert_false(sizing.recommended_bytes.known);
+	assert_false(sizing.wanted_bytes.known);
+	assert_false(sizing.reclaimable_bytes.known);
 	wss_summary_free(&summary);
 }
 
-static void test_fit(void **unused)
+/* A guest whose set fills its memory may want more: whatever else binds, nothing is taken from it. */
+TEST(test_full_memory)
+{
+	const struct wss_policy maximum = {.maximum_bytes = wss_amount_of(512 * MIB)};
+	const struct wss_learned small = {
+		.known = true, .target_bytes = 300 * MIB, .confidence = WSS_CONFIDENCE_HIGH};
+	struct wss_sizing_state state = {.held_bytes = wss_amount_of(1024 * MIB),
+					 .balloon_bytes = wss_amount_of(1024 * MIB),
+					 .maximum_bytes = wss_amount_of(1024 * MIB),
+					 .in_use_bytes = wss_amount_of(100 * MIB),
+					 .reserve_bytes = wss_amount_of(40 * MIB),
+					 .learned = &small};
+	struct wss_summary summary = {0};
+	struct wss_sizing sizing;
+
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 930 * MIB, i, false);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_false(sizing.filled_bytes.known);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
+	add(&summary, 936 * MIB, 10, false);
+	for (int i = 0; i < 2; i++) {
+		wss_sizing_compute(&summary, &rule, i ? &maximum : &no_policy, &state, &sizing);
+		assert_int_equal(sizing.filled_bytes.value, 1024 * MIB);
+		assert_int_equal(sizing.recommended_bytes.value, i ? 512 * MIB : 1064 * MIB);
+		assert_int_equal(sizing.reason, i ? WSS_SIZING_MAXIMUM : WSS_SIZING_FILLS);
+		assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
+		assert_int_equal(sizing.reclaimable_bytes.value, 0);
+	}
+	wss_summary_free(&summary);
+}
+
+TEST(test_fit)
 {
 	struct wss_fit_result result;
 	struct wss_fit fit;
 
-	(void)unused;
 	assert_int_equal(wss_fit_init(&fit, 1000, 1000 + 400 * 3600), 0);
 	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
 	assert_false(result.bytes.known);
@@ -436,15 +462,14 @@ static void test_fit(void **unused)
 }
 
 /* An overflowing size becomes the largest number, never a small one. */
-static void test_absurd_sizes(void **unused)
+TEST(test_absurd_sizes)
 {
 	struct wss_sizing_rule most = rule;
-	struct wss_summary summary = { 0 };
+	struct wss_summary summary = {0};
 	struct wss_sizing sizing;
 	struct wss_fit_result result;
 	struct wss_fit fit;
 
-	(void)unused;
 	assert_true(wss_u64_add(UINT64_MAX - 1, 1) == UINT64_MAX);
 	assert_true(wss_u64_add(UINT64_MAX - 1, 2) == UINT64_MAX);
 	assert_true(wss_u64_add(3, 4) == 7);
@@ -468,17 +493,5 @@ static void test_absurd_sizes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),	     cmocka_unit_test(test_ranks_of_many),
-		cmocka_unit_test(test_rank_covers),  cmocka_unit_test(test_too_early),
-		cmocka_unit_test(test_few_windows),  cmocka_unit_test(test_enough),
-		cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_default_minimum),
-		cmocka_unit_test(test_coarse),	     cmocka_unit_test(test_fit),
-		cmocka_unit_test(test_absurd_sizes), cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_learned_without_curves),
-		cmocka_unit_test(test_rounding),     cmocka_unit_test(test_flavours),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

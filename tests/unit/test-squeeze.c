@@ -2,8 +2,8 @@
 /* Decisions of the squeeze on an invented guest, which is looked at each second. */
 #include "hosttest.h"
 
+#include "balloon/squeeze.h"
 #include "base/units.h"
-#include "wss/squeeze.h"
 
 #define MIB WSS_MIB
 #define FULL (1024 * MIB)
@@ -124,8 +124,7 @@ static struct wss_edges run(void)
 			happening();
 		guest_report();
 		guest_look();
-	} while (decision.action != WSS_BALLOON_DONE &&
-		 decision.action != WSS_BALLOON_RESTORE);
+	} while (decision.action != WSS_BALLOON_DONE && decision.action != WSS_BALLOON_RESTORE);
 	guest_live();
 	/* The guest always has everything back in the end. */
 	assert_int_equal(guest.target, FULL);
@@ -142,11 +141,10 @@ static void assert_edge(const struct wss_edge *edge, uint64_t bytes)
 	assert_in_range(bytes, edge->low_bytes.value, edge->high_bytes.value);
 }
 
-static void test_page_cache(void **unused)
+TEST(test_page_cache)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	for (uint64_t set = 100; set <= 800; set += 100) {
 		prepare(set * MIB, 0, false);
 		edges = run();
@@ -160,11 +158,10 @@ static void test_page_cache(void **unused)
 	}
 }
 
-static void test_reports_now_and_then(void **unused)
+TEST(test_reports_now_and_then)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(300 * MIB, 0, false);
 	guest.report_s = 7;
 	edges = run();
@@ -183,11 +180,10 @@ static void read_after_each_move(void)
 }
 
 /* What the balloon's own moves cause does not count. */
-static void test_it_settles(void **unused)
+TEST(test_it_settles)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(300 * MIB, 0, false);
 	happening = read_after_each_move;
 	edges = run();
@@ -197,22 +193,20 @@ static void test_it_settles(void **unused)
 }
 
 /* No step takes what the guest could not do without. */
-static void test_anonymous_memory(void **unused)
+TEST(test_anonymous_memory)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(0, 400 * MIB, false);
 	edges = run();
 	assert_edge(&edges.paging, 400 * MIB + KERNEL);
 	assert_true(guest.least_bytes >= 400 * MIB + KERNEL + 8 * MIB);
 }
 
-static void test_autodeflate(void **unused)
+TEST(test_autodeflate)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(0, 400 * MIB, true);
 	edges = run();
 	assert_string_equal(squeeze.end, "it took memory back by itself");
@@ -225,11 +219,10 @@ static void stop_moving(void)
 		guest.speed_bytes = 0;
 }
 
-static void test_a_balloon_that_stops(void **unused)
+TEST(test_a_balloon_that_stops)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	happening = stop_moving;
 	edges = run();
@@ -244,11 +237,10 @@ static void grow_fast(void)
 }
 
 /* Within a look of the guest's report, also while a step is under way. */
-static void test_a_guest_that_takes_all_it_has(void **unused)
+TEST(test_a_guest_that_takes_all_it_has)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(0, 100 * MIB, false);
 	happening = grow_fast;
 	edges = run();
@@ -269,9 +261,8 @@ static void take_some(void)
 		guest.target = guest.actual = FULL - 100 * MIB;
 }
 
-static void test_others_move_its_balloon(void **unused)
+TEST(test_others_move_its_balloon)
 {
-	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		prepare(0, 100 * MIB, i == 1);
 		happening = give_all_back;
@@ -296,11 +287,10 @@ static void be_busy(void)
 	guest.busy = guest.looks % 20 < 15;
 }
 
-static void test_steps_wait_for_a_job(void **unused)
+TEST(test_steps_wait_for_a_job)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(300 * MIB, 0, false);
 	happening = be_busy;
 	edges = run();
@@ -308,9 +298,8 @@ static void test_steps_wait_for_a_job(void **unused)
 }
 
 /* A decision that was not carried out is made again. */
-static void test_a_step_that_is_put_off(void **unused)
+TEST(test_a_step_that_is_put_off)
 {
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	do {
 		guest_live();
@@ -328,11 +317,10 @@ static void test_a_step_that_is_put_off(void **unused)
 }
 
 /* Memory that could not be given back is given back at the next look. */
-static void test_a_return_that_is_put_off(void **unused)
+TEST(test_a_return_that_is_put_off)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(300 * MIB, 0, false);
 	do {
 		guest_live();
@@ -359,11 +347,10 @@ static void be_paused(void)
 	guest.silent = guest.shrinks == 3 && guest.looks % 200 > 100;
 }
 
-static void test_an_observation_that_takes_too_long(void **unused)
+TEST(test_an_observation_that_takes_too_long)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(300 * MIB, 0, false);
 	happening = be_paused;
 	edges = run();
@@ -375,11 +362,10 @@ static void press(void)
 	guest.pressure_permille = guest.actual < 700 * MIB ? 500 : 0;
 }
 
-static void test_pressure(void **unused)
+TEST(test_pressure)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	happening = press;
 	edges = run();
@@ -394,12 +380,11 @@ static void read_more(void)
 		guest.read_bytes += 100 * MIB;
 }
 
-static void test_paging_that_goes_on(void **unused)
+TEST(test_paging_that_goes_on)
 {
 	struct wss_edges edges;
 	uint64_t returned_s;
 
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	happening = read_more;
 	edges = run();
@@ -409,11 +394,10 @@ static void test_paging_that_goes_on(void **unused)
 	assert_in_range(returned_s, 0, 10);
 }
 
-static void test_floor(void **unused)
+TEST(test_floor)
 {
 	struct wss_edges edges;
 
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	squeeze.options.floor_bytes = 500 * MIB;
 	edges = run();
@@ -427,9 +411,8 @@ static void test_floor(void **unused)
 	assert_int_equal(guest.least_bytes, FULL);
 }
 
-static void test_too_many_steps(void **unused)
+TEST(test_too_many_steps)
 {
-	(void)unused;
 	prepare(100 * MIB, 0, false);
 	squeeze.n_points = WSS_SQUEEZE_POINTS_MAX - 6;
 	for (size_t i = 0; i < squeeze.n_points; i++)
@@ -438,25 +421,23 @@ static void test_too_many_steps(void **unused)
 	assert_string_equal(squeeze.end, "there were too many steps");
 }
 
-static void test_floor_of_the_policy(void **unused)
+TEST(test_floor_of_the_policy)
 {
 	const struct wss_policy none = {.opt_out = false},
 				policy = {.minimum_bytes = wss_amount_of(256 * MIB)};
 
-	(void)unused;
 	assert_int_equal(wss_squeeze_floor(&none, 64 * MIB), 64 * MIB);
 	assert_int_equal(wss_squeeze_floor(&policy, 64 * MIB), 256 * MIB);
 	assert_int_equal(wss_squeeze_floor(&policy, 512 * MIB), 512 * MIB);
 }
 
 /* On the grounds of the balloon, except for those of the history. */
-static void test_refusals(void **unused)
+TEST(test_refusals)
 {
 	const struct wss_balloon_facts good = {
 		.running = true, .has_device = true, .answers = true, .statistics = true};
 	struct wss_balloon_facts facts = good;
 
-	(void)unused;
 	assert_null(wss_squeeze_refusal(&good));
 	assert_non_null(wss_balloon_refusal(&good)); /* too early */
 	for (int i = 0; i < 9; i++) {
@@ -485,29 +466,21 @@ static void test_refusals(void **unused)
 	assert_non_null(strstr(wss_squeeze_objection(&facts), "have stopped"));
 }
 
-/* A guest of 1 GiB: memory in use and page cache, of which it touches a part in each window. */
-static uint64_t size_of(uint64_t used_mib, uint64_t cache_mib, uint64_t wss_mib)
+/* With both figures: an operator who takes the wrong unit sees that. */
+TEST(test_a_floor_that_leaves_no_step)
 {
-	struct wss_squeeze_memory memory = { .reserve_bytes = 0 };
-	const struct wss_balloon_view view = {
-		.actual_bytes = wss_amount_of(FULL),
-		.managed_bytes = wss_amount_of(FULL - 40 * MIB),
-		.managed_of_bytes = wss_amount_of(FULL),
-		.free_bytes = wss_amount_of(FULL - (40 + used_mib + cache_mib) * MIB),
-		.cache_bytes = wss_amount_of(cache_mib * MIB),
-		.usable_bytes = wss_amount_of(FULL - (40 + used_mib) * MIB),
-	};
+	char text[WSS_SQUEEZE_TEXT_MAX];
 
-	wss_squeeze_memory_note(&memory, &view);
-	assert_int_equal(memory.reserve_bytes, 40 * MIB);
-	assert_int_equal(memory.used_bytes.value, used_mib * MIB);
-	return wss_squeeze_size(&memory, wss_mib * MIB / 100 * 120, wss_mib * MIB, 20) / MIB;
+	assert_true(wss_squeeze_no_step(400 * MIB, 1024 * MIB, text));
+	assert_string_equal(text, "no step from its size of 400 MiB to the floor of 1 GiB");
+	assert_true(wss_squeeze_no_step(400 * MIB, 399 * MIB, text));
+	assert_false(wss_squeeze_no_step(400 * MIB, 398 * MIB, text));
 }
 
 /* A report without figures, or one after the page cache was dropped, takes nothing back. */
-static void test_memory_is_the_largest(void **unused)
+TEST(test_memory_is_the_largest)
 {
-	struct wss_squeeze_memory memory = { .reserve_bytes = 0 };
+	struct wss_squeeze_memory memory = {.reserve_bytes = 0};
 	struct wss_balloon_view view = {
 		.managed_bytes = wss_amount_of(984 * MIB),
 		.managed_of_bytes = wss_amount_of(FULL),
@@ -515,7 +488,6 @@ static void test_memory_is_the_largest(void **unused)
 		.cache_bytes = wss_amount_of(300 * MIB),
 	};
 
-	(void)unused;
 	wss_squeeze_memory_note(&memory, &view);
 	view.free_bytes = wss_amount_of(750 * MIB);
 	view.cache_bytes = wss_amount_of(60 * MIB);
@@ -527,74 +499,7 @@ static void test_memory_is_the_largest(void **unused)
 	assert_int_equal(memory.cache_bytes.value, 300 * MIB);
 }
 
-/* What each guest needs: the reserve, all memory in use, and the page cache that it touches. */
-static void test_size_of_the_whole_guest(void **unused)
-{
-	struct wss_squeeze_memory memory = { .reserve_bytes = 40 * MIB };
-
-	(void)unused;
-	/* Page cache, beside a kernel of 25 MiB of which it touches 5. */
-	for (uint64_t set = 50; set <= 800; set += 50)
-		assert_in_range(size_of(25, set, set + 5), 40 + 25 + set, (40 + 25 + set) * 13 / 10);
-	/* Anonymous memory, all of it touched, or a part. */
-	for (uint64_t set = 50; set <= 800; set += 50)
-		assert_in_range(size_of(25 + set, 2, set + 5), 40 + 25 + set, (40 + 25 + set) * 13 / 10);
-	assert_in_range(size_of(425, 2, 105), 40 + 425, (40 + 425) * 13 / 10);
-	/* Page cache that nobody touches any more asks for no more than the headroom. */
-	assert_in_range(size_of(325, 600, 305), 40 + 325, (40 + 325) * 13 / 10);
-	assert_in_range(size_of(425, 500, 105), 40 + 425, (40 + 425) * 13 / 10);
-	/* Both are touched. */
-	assert_in_range(size_of(225, 200, 405), 40 + 225 + 200, (40 + 225 + 200) * 13 / 10);
-	/* Its kernel hands out free memory in turns, so that windows see more than it needs. */
-	assert_in_range(size_of(180, 2, 230), 40 + 180, (40 + 180) * 13 / 10);
-	/* It has freed what its windows saw: they count. */
-	assert_int_equal(size_of(50, 2, 300), 360 + 40);
-	/* Without its reports there is only the reserve to add; a minimum is kept. */
-	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, 100 * MIB, 20), 296 * MIB);
-	assert_true(size_of(0, 0, 0) >= 40);
-	assert_int_equal(wss_squeeze_size(&memory, UINT64_MAX, UINT64_MAX, 20), UINT64_MAX);
-}
-
-/* A guest may report what it likes, and its headroom may be the largest of a policy. */
-static void test_size_saturates(void **unused)
-{
-	const uint64_t absurd = UINT64_MAX / 15 + 200;
-	const struct wss_squeeze_memory memory = { .used_bytes = wss_amount_of(absurd),
-						   .cache_bytes = wss_amount_of(absurd) };
-
-	(void)unused;
-	/* The lower bound saturates, so that the upper one with its headroom is the smaller one. */
-	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, absurd, WSS_POLICY_HEADROOM_MAX),
-			 2 * absurd + absurd / 100 * WSS_POLICY_HEADROOM_MAX);
-	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, UINT64_MAX / 10 + 100, WSS_POLICY_HEADROOM_MAX),
-			 UINT64_MAX);
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_page_cache),
-		cmocka_unit_test(test_reports_now_and_then),
-		cmocka_unit_test(test_it_settles),
-		cmocka_unit_test(test_anonymous_memory),
-		cmocka_unit_test(test_autodeflate),
-		cmocka_unit_test(test_a_balloon_that_stops),
-		cmocka_unit_test(test_a_guest_that_takes_all_it_has),
-		cmocka_unit_test(test_others_move_its_balloon),
-		cmocka_unit_test(test_steps_wait_for_a_job),
-		cmocka_unit_test(test_a_step_that_is_put_off),
-		cmocka_unit_test(test_a_return_that_is_put_off),
-		cmocka_unit_test(test_an_observation_that_takes_too_long),
-		cmocka_unit_test(test_pressure),
-		cmocka_unit_test(test_paging_that_goes_on),
-		cmocka_unit_test(test_floor),
-		cmocka_unit_test(test_too_many_steps),
-		cmocka_unit_test(test_floor_of_the_policy),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_memory_is_the_largest),
-		cmocka_unit_test(test_size_of_the_whole_guest),
-		cmocka_unit_test(test_size_saturates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

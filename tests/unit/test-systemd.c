@@ -17,11 +17,10 @@ static int setup(void **unused)
 	char path[256], stream[64];
 	struct stat st;
 
-	(void)unused;
 	snprintf(directory, sizeof(directory), "/tmp/wss-test-systemd-XXXXXX");
 	assert_non_null(mkdtemp(directory));
-	for (const char *const *name = (const char *const[]){ "run", "run/systemd",
-							      "run/systemd/journal", NULL };
+	for (const char *const *name =
+		     (const char *const[]){"run", "run/systemd", "run/systemd/journal", NULL};
 	     *name; name++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, *name);
 		assert_int_equal(mkdir(path, 0700), 0);
@@ -34,7 +33,7 @@ static int setup(void **unused)
 		 (unsigned long long)st.st_ino);
 	setenv("JOURNAL_STREAM", stream, 1);
 	setenv("VIRT_WSS_SYSROOT", directory, 1);
-	wss_log_detect_journal();
+	wss_log_open();
 	return 0;
 }
 
@@ -42,7 +41,6 @@ static int teardown(void **unused)
 {
 	char command[128];
 
-	(void)unused;
 	fflush(stderr);
 	dup2(stderr_fd, STDERR_FILENO);
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
@@ -51,7 +49,7 @@ static int teardown(void **unused)
 
 static int socket_bind(const char *name)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", directory, name);
@@ -77,15 +75,15 @@ static void assert_stderr(const char *text)
 }
 
 /* A journal that has gone away, or is too busy, does not lose a message. */
-static void test_journal(void **unused)
+TEST(test_journal)
 {
-	(void)unused;
 	wss_log_guest(WSS_LOG_WARNING, "web1", UUID_A, "it is %s", "slow");
 	assert_stderr("<4>web1: it is slow\n");
 	journal_fd = socket_bind("run/systemd/journal/socket");
 	wss_log_guest(WSS_LOG_WARNING, "web1", UUID_A, "it is %s", "slow");
-	assert_journal("PRIORITY=4\nSYSLOG_IDENTIFIER=virt-wss\nDOMAIN_NAME=web1\nDOMAIN_UUID=" UUID_A
-		       "\nMESSAGE=web1: it is slow\n");
+	assert_journal(
+		"PRIORITY=4\nSYSLOG_IDENTIFIER=virt-wss\nDOMAIN_NAME=web1\nDOMAIN_UUID=" UUID_A
+		"\nMESSAGE=web1: it is slow\n");
 	/* A name cannot add a field. */
 	wss_log_guest(WSS_LOG_INFO, "a\nPRIORITY=0", "", "b\nPRIORITY=1");
 	assert_journal("PRIORITY=6\nSYSLOG_IDENTIFIER=virt-wss\nDOMAIN_NAME=a?PRIORITY=0\n"
@@ -98,14 +96,13 @@ static void test_journal(void **unused)
 	close(journal_fd);
 }
 
-static void test_notify_socket_closed(void **unused)
+TEST(test_notify_socket_closed)
 {
-	const struct wss_serve_options options = { .textfile = "/nonexistent/metrics" };
+	const struct wss_serve_options options = {.textfile = "/nonexistent/metrics"};
 	struct wss_error err = WSS_ERROR_INIT;
 	char path[128];
 	int manager = socket_bind("notify"), before, after;
 
-	(void)unused;
 	snprintf(path, sizeof(path), "%s/notify", directory);
 	setenv("NOTIFY_SOCKET", path, 1);
 	before = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -119,10 +116,5 @@ static void test_notify_socket_closed(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_journal),
-		cmocka_unit_test(test_notify_socket_closed),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return tests_run_within(setup, teardown);
 }

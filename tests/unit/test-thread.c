@@ -21,7 +21,6 @@ static void quick(void *opaque)
 
 static void wait_to_go(void *unused)
 {
-	(void)unused;
 	while (sem_wait(&go) < 0)
 		;
 	ran++;
@@ -58,11 +57,10 @@ static void wait_for_threads(unsigned n)
 	assert_int_equal(count_threads(), n);
 }
 
-static void test_join(void **unused)
+TEST(test_join)
 {
 	int two = 2;
 
-	(void)unused;
 	ran = 0;
 	wss_thread_join(start(quick, &two));
 	assert_int_equal(ran, 2);
@@ -70,12 +68,11 @@ static void test_join(void **unused)
 }
 
 /* Threads that were left are joined, at the latest at the end. */
-static void test_leave(void **unused)
+TEST(test_leave)
 {
 	unsigned before = count_threads();
 	int one = 1;
 
-	(void)unused;
 	ran = 0;
 	for (int i = 0; i < MANY; i++)
 		wss_thread_leave(start(quick, &one));
@@ -85,11 +82,10 @@ static void test_leave(void **unused)
 }
 
 /* A thread that hangs is reported, and can still end later. */
-static void test_hang(void **unused)
+TEST(test_hang)
 {
 	unsigned before = count_threads();
 
-	(void)unused;
 	ran = 0;
 	assert_int_equal(sem_init(&go, 0, 0), 0);
 	for (int i = 0; i < 3; i++)
@@ -106,12 +102,5 @@ static void test_hang(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_join),
-		cmocka_unit_test(test_leave),
-		cmocka_unit_test(test_hang),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

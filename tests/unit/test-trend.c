@@ -3,7 +3,7 @@
 #include "hosttest.h"
 
 #include "base/units.h"
-#include "wss/trend.h"
+#include "sizing/trend.h"
 
 #define NOW ((time_t)1800000000)
 
@@ -11,7 +11,6 @@ static struct wss_trend trend;
 
 static int setup(void **unused)
 {
-	(void)unused;
 	memset(&trend, 0, sizeof(trend));
 	return 0;
 }
@@ -54,11 +53,10 @@ static size_t count(time_t now)
 	return n;
 }
 
-static void test_figures(void **unused)
+TEST(test_figures)
 {
 	const struct wss_trend_slot *slot;
 
-	(void)unused;
 	add(NOW, 3 * WSS_MIB + 1, 4096, 4);
 	slot = slot_at(NOW);
 	assert_int_equal(wss_trend_bytes(slot->wss).value, 3 * WSS_MIB + 4096);
@@ -71,9 +69,8 @@ static void test_figures(void **unused)
 	assert_int_equal(wss_trend_bytes(slot_at(NOW - 3600)->wss).value, 0);
 }
 
-static void test_a_slot_is_no_mixture(void **unused)
+TEST(test_a_slot_is_no_mixture)
 {
-	(void)unused;
 	add(NOW, 2 * WSS_MIB, 4096, 4);
 	add(NOW + 1, 3 * WSS_MIB, 4096, 4);
 	add(NOW + 2, WSS_MIB, 4096, 4);
@@ -86,9 +83,8 @@ static void test_a_slot_is_no_mixture(void **unused)
 	assert_int_equal(wss_trend_bytes(slot_at(NOW)->wss).value, WSS_MIB);
 }
 
-static void test_old_slots_end(void **unused)
+TEST(test_old_slots_end)
 {
-	(void)unused;
 	add(NOW - WSS_TREND_SLOTS * WSS_TREND_SLOT_S, WSS_MIB, 4096, 4);
 	assert_int_equal(count(NOW), 0);
 	add(NOW, WSS_MIB, 4096, 4);
@@ -104,9 +100,8 @@ static void test_old_slots_end(void **unused)
 	assert_int_equal(count(NOW - 100000000), 1);
 }
 
-static void test_more_series_than_places(void **unused)
+TEST(test_more_series_than_places)
 {
-	(void)unused;
 	for (int i = 0; i < 12; i++)
 		add(NOW - i * WSS_TREND_SLOT_S, WSS_MIB, 4096, (uint64_t)i + 1);
 	assert_int_equal(trend.n_series, WSS_TREND_SERIES_MAX);
@@ -116,24 +111,40 @@ static void test_more_series_than_places(void **unused)
 			 12 * WSS_NS_PER_S);
 }
 
-static void test_what_is_not_measured(void **unused)
+/* Its figure may be wrong: it is counted, and neither shown nor put above a good one. */
+TEST(test_degraded_windows_are_left_out)
 {
-	const struct wss_sample sample = { .wall = NOW, .quality = WSS_QUALITY_FAILED };
+	struct wss_sample degraded = {
+		.wall = NOW,
+		.quality = WSS_QUALITY_DEGRADED,
+		.method = "mmu",
+		.granularity_bytes = wss_amount_of(4096),
+		.requested_window_ns = 4 * WSS_NS_PER_S,
+		.wss_bytes = wss_amount_of(64 * WSS_MIB),
+	};
 
-	(void)unused;
+	wss_trend_add(&trend, &degraded);
+	assert_int_equal(count(NOW), 0);
+	assert_int_equal(wss_trend_degraded(&trend, NOW), 1);
+	add(NOW + 1, WSS_MIB, 4096, 4);
+	wss_trend_add(&trend, &degraded);
+	assert_int_equal(wss_trend_bytes(slot_at(NOW)->wss).value, WSS_MIB);
+	assert_int_equal(wss_trend_degraded(&trend, NOW), 2);
+	/* They end with their slots. */
+	assert_int_equal(wss_trend_degraded(&trend, NOW + 25 * 3600), 0);
+	add(NOW + WSS_TREND_SLOTS * WSS_TREND_SLOT_S, WSS_MIB, 4096, 4);
+	assert_int_equal(wss_trend_degraded(&trend, NOW + 23 * 3600), 0);
+}
+
+TEST(test_what_is_not_measured)
+{
+	const struct wss_sample sample = {.wall = NOW, .quality = WSS_QUALITY_FAILED};
+
 	wss_trend_add(&trend, &sample);
 	assert_int_equal(count(NOW), 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_figures, setup),
-		cmocka_unit_test_setup(test_a_slot_is_no_mixture, setup),
-		cmocka_unit_test_setup(test_old_slots_end, setup),
-		cmocka_unit_test_setup(test_more_series_than_places, setup),
-		cmocka_unit_test_setup(test_what_is_not_measured, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(setup, NULL);
 }

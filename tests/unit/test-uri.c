@@ -13,7 +13,7 @@ static struct wss_uri parsed(const char *text)
 	return uri;
 }
 
-static void test_kinds(void **unused)
+TEST(test_kinds)
 {
 	static const struct {
 		const char *text;
@@ -22,36 +22,34 @@ static void test_kinds(void **unused)
 		bool own_socket;
 		const char *run_dir;
 	} table[] = {
-		{ "qemu:///system", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu" },
-		{ "qemu+unix:///system", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu" },
-		{ "qemu:///system?no_verify=1", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu" },
-		{ "qemu+ssh://root@far/system", WSS_URI_SYSTEM, true, true, "/run/libvirt/qemu" },
-		{ "qemu://far/system", WSS_URI_SYSTEM, true, false, "/run/libvirt/qemu" },
+		{"qemu:///system", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu"},
+		{"qemu+unix:///system", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu"},
+		{"qemu:///system?no_verify=1", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu"},
+		{"qemu+ssh://root@far/system", WSS_URI_SYSTEM, true, true, "/run/libvirt/qemu"},
+		{"qemu://far/system", WSS_URI_SYSTEM, true, false, "/run/libvirt/qemu"},
 		/* No server, but not libvirt's own socket either. */
-		{ "qemu+ext:///system?command=x", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu" },
-		{ "qemu+ssh:///system", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu" },
-		{ "qemu+unix:///system?socket=/tmp/s", WSS_URI_SYSTEM, false, true,
-		  "/run/libvirt/qemu" },
-		{ "qemu+unix:///system?a=b&socket=/tmp/s", WSS_URI_SYSTEM, false, true,
-		  "/run/libvirt/qemu" },
-		{ "qemu+unix:///system?mysocket=/tmp/s", WSS_URI_SYSTEM, false, false,
-		  "/run/libvirt/qemu" },
-		{ "qemu:///session", WSS_URI_SESSION, false, false,
-		  "/run/user/7/libvirt/qemu/run" },
-		{ "qemu:///embed?root=/srv/x", WSS_URI_EMBED, false, false, "/srv/x/run/qemu" },
-		{ "qemu:///embed?a=b&root=/srv/a%20b", WSS_URI_EMBED, false, false,
-		  "/srv/a b/run/qemu" },
-		{ "qemu:///embed?root=/srv/x&a=b", WSS_URI_EMBED, false, false, "/srv/x/run/qemu" },
-		{ "qemu:///systems", WSS_URI_OTHER, false, false, "" },
-		{ "qemu:///", WSS_URI_OTHER, false, false, "" },
-		{ "qemux:///system", WSS_URI_OTHER, false, false, "" },
-		{ "test:///default", WSS_URI_OTHER, false, false, "" },
-		{ "test+unix:///default", WSS_URI_OTHER, false, false, "" },
-		{ "lxc:///system", WSS_URI_OTHER, false, false, "" },
-		{ "xen+ssh://far/system", WSS_URI_OTHER, true, true, "" },
+		{"qemu+ext:///system?command=x", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu"},
+		{"qemu+ssh:///system", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu"},
+		{"qemu+unix:///system?socket=/tmp/s", WSS_URI_SYSTEM, false, true,
+		 "/run/libvirt/qemu"},
+		{"qemu+unix:///system?a=b&socket=/tmp/s", WSS_URI_SYSTEM, false, true,
+		 "/run/libvirt/qemu"},
+		{"qemu+unix:///system?mysocket=/tmp/s", WSS_URI_SYSTEM, false, false,
+		 "/run/libvirt/qemu"},
+		{"qemu:///session", WSS_URI_SESSION, false, false, "/run/user/7/libvirt/qemu/run"},
+		{"qemu:///embed?root=/srv/x", WSS_URI_EMBED, false, false, "/srv/x/run/qemu"},
+		{"qemu:///embed?a=b&root=/srv/a%20b", WSS_URI_EMBED, false, false,
+		 "/srv/a b/run/qemu"},
+		{"qemu:///embed?root=/srv/x&a=b", WSS_URI_EMBED, false, false, "/srv/x/run/qemu"},
+		{"qemu:///systems", WSS_URI_OTHER, false, false, ""},
+		{"qemu:///", WSS_URI_OTHER, false, false, ""},
+		{"qemux:///system", WSS_URI_OTHER, false, false, ""},
+		{"test:///default", WSS_URI_OTHER, false, false, ""},
+		{"test+unix:///default", WSS_URI_OTHER, false, false, ""},
+		{"lxc:///system", WSS_URI_OTHER, false, false, ""},
+		{"xen+ssh://far/system", WSS_URI_OTHER, true, true, ""},
 	};
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct wss_uri uri = parsed(table[i].text);
 
@@ -63,12 +61,11 @@ static void test_kinds(void **unused)
 	}
 }
 
-static void test_session_dirs(void **unused)
+TEST(test_session_dirs)
 {
 	struct wss_uri uri;
 	char longer[2000];
 
-	(void)unused;
 	assert_int_equal(wss_uri_parse("qemu:///session", NULL, "/home/u/.cache", &uri, NULL), 0);
 	assert_string_equal(uri.run_dir, "/home/u/.cache/libvirt/qemu/run");
 	assert_int_equal(wss_uri_parse("qemu:///session", NULL, NULL, &uri, NULL), 0);
@@ -80,7 +77,7 @@ static void test_session_dirs(void **unused)
 	assert_string_equal(uri.run_dir, "");
 }
 
-static void test_malformed(void **unused)
+TEST(test_malformed)
 {
 	static const char *const bad[] = {
 		"",
@@ -94,10 +91,9 @@ static void test_malformed(void **unused)
 		"qemu:///embed?root=/a%00b",
 		"qemu:///embed?boot=/a",
 	};
-	struct wss_uri uri = { .kind = WSS_URI_SYSTEM };
+	struct wss_uri uri = {.kind = WSS_URI_SYSTEM};
 	char longer[3000] = "qemu:///embed?root=/";
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
 
@@ -117,11 +113,5 @@ static void test_malformed(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_session_dirs),
-		cmocka_unit_test(test_malformed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

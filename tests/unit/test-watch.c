@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The watch over invented guests. Threads and clock are the real ones; times are short. */
+/* The watch over invented guests. Threads are real, and the clock waits for them; times are short. */
 #include "invented.h"
 
 #include "base/cancel.h"
 #include "base/log.h"
-#include "service/watch.h"
+#include "cold/coldness.h"
+#include "serve/watch.h"
 
 #define PERIOD_NS (100 * MS)
 #define PATIENCE_NS (20 * WSS_NS_PER_S)
@@ -19,10 +20,9 @@ static struct {
 	uint64_t window_ns[8]; /* of the first samples, as they were asked for */
 } told;
 
-static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample, void *unused)
+static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample,
+		      void *unused)
 {
-	(void)guest;
-	(void)unused;
 	if (told.samples < 8)
 		told.window_ns[told.samples] = sample->requested_window_ns;
 	told.samples++;
@@ -30,14 +30,11 @@ static void on_sample(const struct wss_watched *guest, const struct wss_sample *
 
 static void on_gone(const struct wss_watched *guest, void *unused)
 {
-	(void)guest;
-	(void)unused;
 	told.gone++;
 }
 
 static void on_connection(const struct wss_error *error, void *unused)
 {
-	(void)unused;
 	if (error)
 		told.lost++;
 	else
@@ -46,9 +43,9 @@ static void on_connection(const struct wss_error *error, void *unused)
 
 static bool wants_publishing;
 
-static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile, void *unused)
+static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile,
+		       void *unused)
 {
-	(void)unused;
 	assert_true(guest->measured);
 	assert_int_not_equal(guest->kind, WSS_WINDOW_CANARY);
 	wss_profile_from_sample(&guest->sample, "1.0", ret_profile);
@@ -106,14 +103,14 @@ static void end(void)
 }
 
 /* Steps until condition holds, which must be soon. */
-#define STEP_UNTIL(condition)                                                     \
-	do {                                                                      \
-		uint64_t step_end_ns = wss_clock_now_ns() + PATIENCE_NS;          \
-		while (!(condition)) {                                            \
-			assert_true(wss_watch_step(watch));                       \
-			if (wss_clock_now_ns() >= step_end_ns)                    \
-				fail_msg("never came to be: %s", #condition);     \
-		}                                                                 \
+#define STEP_UNTIL(condition)                                                 \
+	do {                                                                  \
+		uint64_t step_end_ns = wss_clock_now_ns() + PATIENCE_NS;      \
+		while (!(condition)) {                                        \
+			assert_true(wss_watch_step(watch));                   \
+			if (wss_clock_now_ns() >= step_end_ns)                \
+				fail_msg("never came to be: %s", #condition); \
+		}                                                             \
 	} while (0)
 
 static void step_for(uint64_t ns)
@@ -132,9 +129,8 @@ static const struct wss_watched *watched(size_t i)
 	return NULL;
 }
 
-static void test_again_and_again(void **unused)
+TEST(test_again_and_again)
 {
-	(void)unused;
 	prepare(1);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -152,12 +148,11 @@ static void test_again_and_again(void **unused)
 }
 
 /* Not together, and no more often than every period. */
-static void test_spreads_and_keeps_the_period(void **unused)
+TEST(test_spreads_and_keeps_the_period)
 {
 	uint64_t began_ns;
 	unsigned most = 0;
 
-	(void)unused;
 	prepare(8);
 	options.period_ns = 800 * MS;
 	began_ns = wss_clock_now_ns();
@@ -172,14 +167,15 @@ static void test_spreads_and_keeps_the_period(void **unused)
 }
 
 /* A service that has nothing to do sleeps. */
-static void test_sleeps_until_a_guest_is_due(void **unused)
+TEST(test_sleeps_until_a_guest_is_due)
 {
 	unsigned steps = 0;
 	uint64_t end_ns;
 
-	(void)unused;
+	/* Its sleeps are real ones. */
+	patient_end(NULL);
 	prepare(1);
-	options.period_ns = 2 * WSS_NS_PER_S;
+	options.period_ns = 3600 * WSS_NS_PER_S;
 	begin();
 	STEP_UNTIL(told.samples == 1 && watched(0)->state == WSS_WATCHED_WAITING);
 	end_ns = wss_clock_now_ns() + WSS_NS_PER_S;
@@ -189,9 +185,8 @@ static void test_sleeps_until_a_guest_is_due(void **unused)
 	end();
 }
 
-static void test_one_that_hangs(void **unused)
+TEST(test_one_that_hangs)
 {
-	(void)unused;
 	prepare(8);
 	guests[3].hang = HANG_OPEN;
 	begin();
@@ -201,29 +196,24 @@ static void test_one_that_hangs(void **unused)
 	end();
 }
 
-/* Requests the end, and returns how long the watch took to come to it. */
-static uint64_t request_end(void)
+/* The end comes within the five seconds that a service has, and closes all windows. */
+static void assert_ends_soon(void)
 {
-	uint64_t began_ns = wss_clock_now_ns();
+	uint64_t end_ns = wss_clock_now_ns() + 4 * WSS_NS_PER_S;
 
 	wss_cancel_request(&cancel);
 	while (wss_watch_step(watch))
-		assert_true(wss_clock_now_ns() < began_ns + PATIENCE_NS);
+		assert_true(wss_clock_now_ns() < end_ns);
 	wss_watch_free(watch);
-	return wss_clock_now_ns() - began_ns;
-}
-
-static void end_after_request(void)
-{
+	assert_int_equal(open_windows, 0);
 	forget();
 	wss_hypervisor_unref(hypervisor);
 	wss_cancel_close(&cancel);
 }
 
-/* With windows open and others that hang, the end comes within the five seconds that a service has. */
-static void test_ends_soon_with_many_guests(void **unused)
+/* With windows open, and others that hang. */
+TEST(test_ends_soon_with_many_guests)
 {
-	(void)unused;
 	prepare(100);
 	options.period_ns = 5 * WSS_NS_PER_S;
 	wss_measure_options_init(&options.measure, 2 * WSS_NS_PER_S);
@@ -232,56 +222,56 @@ static void test_ends_soon_with_many_guests(void **unused)
 		guests[i].hang = i % 20 ? HANG_OPEN : HANG_REFRESH;
 	begin();
 	STEP_UNTIL(open_windows >= 10);
-	assert_true(request_end() < 4 * WSS_NS_PER_S);
-	for (size_t i = 0; i < 100; i++)
-		assert_false(guests[i].is_open);
-	end_after_request();
+	assert_ends_soon();
 }
 
 /* As while libvirtd hangs: nothing comes back. */
-static void test_ends_soon_while_all_hang(void **unused)
+TEST(test_ends_soon_while_all_hang)
 {
-	(void)unused;
 	prepare(100);
 	for (size_t i = 0; i < 100; i++)
 		guests[i].hang = HANG_OPEN;
 	begin();
 	step_for(500 * MS);
-	assert_true(request_end() < 4 * WSS_NS_PER_S);
-	end_after_request();
+	assert_ends_soon();
 }
 
-static void test_one_that_opted_out(void **unused)
+TEST(test_one_that_opted_out)
 {
-	(void)unused;
 	prepare(2);
 	guests[1].opted_out = true;
 	begin();
-	STEP_UNTIL(guests[0].begins >= 3);
+	STEP_UNTIL(guests[0].begins >= 3 && watched(1) &&
+		   watched(1)->state == WSS_WATCHED_LEFT_OUT);
 	assert_int_equal(guests[1].begins, 0);
-	assert_int_equal(watched(1)->state, WSS_WATCHED_LEFT_OUT);
 	assert_non_null(strstr(watched(1)->why.text, "opts out"));
 	end();
 }
 
-static void test_backs_off(void **unused)
+TEST(test_backs_off)
 {
-	(void)unused;
+	uint64_t windows;
+
 	prepare(1);
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 10 * MS, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 10 * MS, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 2);
 	assert_int_equal(watched(0)->kind, WSS_WINDOW_COARSE);
 	assert_true(wss_watched_has_wss(watched(0)));
-	/* Ten times as dear as predicted: within two windows it is measured less, and cheaper. */
+	/*
+	 * Ten times as dear as predicted: within two windows it is measured less, and cheaper. On a busy machine one before
+	 * them may have been dear, too.
+	 */
 	guests[0].faults = wss_amount_of(100000);
-	STEP_UNTIL(watched(0)->windows == 4);
-	assert_int_equal(watched(0)->dearer, 2);
+	windows = watched(0)->windows;
+	STEP_UNTIL(watched(0)->pace.doublings == 1);
+	assert_true(watched(0)->windows <= windows + 2);
 	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_CANARY);
-	assert_int_equal(watched(0)->pace.doublings, 1);
 	assert_true(watched(0)->period_ns >= 2 * PERIOD_NS);
-	STEP_UNTIL(watched(0)->windows == 5);
+	windows = watched(0)->windows;
+	STEP_UNTIL(watched(0)->windows == windows + 1);
 	assert_int_equal(watched(0)->kind, WSS_WINDOW_CANARY);
 	/* Such a short window finds no working set. */
 	assert_true(watched(0)->measured);
@@ -290,13 +280,13 @@ static void test_backs_off(void **unused)
 	end();
 }
 
-static void test_the_switch_makes_windows_dear(void **unused)
+TEST(test_the_switch_makes_windows_dear)
 {
-	(void)unused;
 	setenv("VIRT_WSS_FAULT", "dear-window", 1);
 	prepare(1);
 	options.budget.stall_ns = 20 * MS;
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 3 * MS, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 3 * MS, .faults = wss_amount_of(1000)};
 	/* Less than a tenth of the prediction, as in a canary. */
 	guests[0].faults = wss_amount_of(50);
 	begin();
@@ -310,15 +300,15 @@ static void test_the_switch_makes_windows_dear(void **unused)
 	unsetenv("VIRT_WSS_FAULT");
 }
 
-static void test_refuses_what_the_budget_does_not_cover(void **unused)
+TEST(test_refuses_what_the_budget_does_not_cover)
 {
-	(void)unused;
 	prepare(3);
 	options.budget.guest_share = 0.001;
 	guests[0].predicted.stall_ns = 101 * MS;
 	/* A millisecond a second, for an hour. */
-	guests[1].predicted = (struct wss_prediction){ .stall_ns = MS, .faults = wss_amount_of(4000000) };
-	guests[2].predicted = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(1) };
+	guests[1].predicted =
+		(struct wss_prediction){.stall_ns = MS, .faults = wss_amount_of(4000000)};
+	guests[2].predicted = (struct wss_prediction){.stall_ns = 100, .faults = wss_amount_of(1)};
 	begin();
 	STEP_UNTIL(guests[2].begins && watched(0)->state == WSS_WATCHED_REFUSED &&
 		   watched(1)->state == WSS_WATCHED_REFUSED);
@@ -330,18 +320,55 @@ static void test_refuses_what_the_budget_does_not_cover(void **unused)
 }
 
 /* Few enough faults that the budget covers them, only not every period. */
-static void test_measures_less_often_within_the_budget(void **unused)
+TEST(test_measures_less_often_within_the_budget)
 {
-	(void)unused;
+	uint64_t began_ns = wss_clock_now_ns();
+
 	prepare(1);
 	options.budget.guest_share = 0.001;
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 100, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(told.samples == 1);
 	/* A millisecond and the stall of arming. */
 	assert_true(watched(0)->period_ns >= WSS_NS_PER_S);
-	assert_true(watched(0)->next_ns > wss_clock_now_ns() + 500 * MS);
+	assert_true(watched(0)->next_ns >= began_ns + WSS_NS_PER_S);
+	end();
+}
+
+/* The sample of the next window of that kind. */
+static struct wss_sample next_sample(enum wss_window_kind kind)
+{
+	uint64_t windows = watched(0)->windows;
+
+	STEP_UNTIL(watched(0)->windows > windows && watched(0)->kind == kind);
+	return watched(0)->sample;
+}
+
+/* KVM here maps eight pages at a fault, and the zaps take much longer than the constants say. */
+TEST(test_predicts_by_what_windows_have_cost)
+{
+	struct wss_sample sample;
+
+	prepare(1);
+	options.budget.stall_ns = 10 * WSS_NS_PER_S;
+	guests[0].predicted = (struct wss_prediction){.stall_ns = 1, .faults = wss_amount_of(8000)};
+	guests[0].faults = wss_amount_of(1000);
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->windows >= 1);
+	STEP_UNTIL(watched(0)->kind == WSS_WINDOW_COARSE);
+	assert_int_equal(watched(0)->sample.cost.predicted_faults.value, 8000);
+	assert_int_equal(watched(0)->sample.cost.predicted_stall_ns.value, 1);
+	for (int i = 0; i < 3; i++)
+		sample = next_sample(WSS_WINDOW_COARSE);
+	assert_int_equal(sample.cost.predicted_faults.value, 1000);
+	assert_true(sample.cost.predicted_stall_ns.value > 1);
+	/* One with more memory and one that touches more than before: a fault for each entry is the most. */
+	guests[0].predicted.faults.value = 16000;
+	guests[0].faults.value = 2000;
+	next_sample(WSS_WINDOW_COARSE);
+	assert_int_equal(next_sample(WSS_WINDOW_COARSE).cost.predicted_faults.value, 2000);
 	end();
 }
 
@@ -349,20 +376,21 @@ static void test_measures_less_often_within_the_budget(void **unused)
  * Of 1000 entries that a window dropped 100 come back before its sample. Others do so before the next window,
  * which is charged for them, but for no more than were dropped: the guest takes faults of its own.
  */
-static void test_charges_faults_after_the_sample(void **unused)
+TEST(test_charges_faults_after_the_sample)
 {
 	uint64_t before_ns;
 
-	(void)unused;
 	prepare(1);
 	options.fault_ns = 1e6;
 	options.budget.guest_share = 2;
-	guests[0].predicted = (struct wss_prediction){ 10 * MS, wss_amount_of(1000),
-						       wss_amount_of(5000), 0 };
+	guests[0].predicted = (struct wss_prediction){.stall_ns = 10 * MS,
+						      .faults = wss_amount_of(1000),
+						      .faults_so_far = wss_amount_of(5000)};
 	guests[0].faults = wss_amount_of(100);
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 1);
-	assert_int_equal(watched(0)->spent_vcpu_ns, 100 * MS + watched(0)->sample.cost.arm_ns.value);
+	assert_int_equal(watched(0)->spent_vcpu_ns,
+			 100 * MS + watched(0)->sample.cost.arm_ns.value);
 	before_ns = watched(0)->spent_vcpu_ns;
 	guests[0].predicted.faults_so_far.value = 5000 + 100 + 300;
 	STEP_UNTIL(watched(0)->windows == 2);
@@ -380,26 +408,29 @@ static void test_charges_faults_after_the_sample(void **unused)
 }
 
 /* KVM's counters may lack that of faults. */
-static void test_charges_the_prediction_where_faults_are_not_counted(void **unused)
+TEST(test_charges_the_prediction_where_faults_are_not_counted)
 {
-	(void)unused;
 	prepare(1);
 	options.fault_ns = 1e6;
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 10 * MS, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 10 * MS, .faults = wss_amount_of(1000)};
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 1);
-	assert_int_equal(watched(0)->spent_vcpu_ns, WSS_NS_PER_S + watched(0)->sample.cost.arm_ns.value);
+	assert_int_equal(watched(0)->spent_vcpu_ns,
+			 WSS_NS_PER_S + watched(0)->sample.cost.arm_ns.value);
 	end();
 }
 
 /* A window that gives no figure costs the guest as much as one that does. */
-static void test_charges_windows_that_fail(void **unused)
+TEST(test_charges_windows_that_fail)
 {
-	(void)unused;
+	uint64_t began_ns = wss_clock_now_ns();
+
 	prepare(2);
 	options.fault_ns = 1e6;
 	options.budget.guest_share = 0.5;
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 10 * MS, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 10 * MS, .faults = wss_amount_of(1000)};
 	guests[0].untouched = true;
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->why.code);
@@ -408,7 +439,7 @@ static void test_charges_windows_that_fail(void **unused)
 	assert_int_equal(watched(0)->spent_vcpu_ns, WSS_NS_PER_S + 10 * MS);
 	/* A second of faults, and half of the vCPU's time. */
 	assert_true(watched(0)->period_ns >= 2 * WSS_NS_PER_S);
-	assert_true(watched(0)->next_ns > wss_clock_now_ns() + WSS_NS_PER_S);
+	assert_true(watched(0)->next_ns >= began_ns + 2 * WSS_NS_PER_S);
 	/* It is not forgotten with the guest. */
 	assert_int_equal(wss_watch_spent_before(watch).windows, 0);
 	guests[0].gone = true;
@@ -418,11 +449,57 @@ static void test_charges_windows_that_fail(void **unused)
 	end();
 }
 
-static void test_held(void **unused)
+static uint64_t per_window(size_t i, uint64_t spent_ns)
+{
+	assert_true(guests[i].closes > 0);
+	return spent_ns / guests[i].closes;
+}
+
+/* Beside the guests' sum there is what lists them, and what wakes the threads. */
+TEST(test_charges_add_up_to_the_cpu_time_of_the_process)
+{
+	uint64_t before_ns, spent_ns, sum_ns = 0;
+	struct wss_watch_spent gone;
+
+	/* A clock with a thread of its own would take processor time, too. */
+	patient_end(NULL);
+	prepare(5);
+	for (size_t i = 1; i < 5; i++)
+		guests[i].burns_ns = i * 2 * MS;
+	wants_publishing = true;
+	before_ns = wss_clock_process_ns();
+	begin();
+	STEP_UNTIL(told.samples >= 40);
+	guests[4].gone = true;
+	STEP_UNTIL(wss_watch_count(watch) == 4);
+	wss_watch_hold(watch, "the sum is made");
+	for (size_t i = 0; i < 4; i++)
+		STEP_UNTIL(watched(i)->state == WSS_WATCHED_WAITING);
+	step_for(300 * MS);
+	gone = wss_watch_spent_before(watch);
+	spent_ns = wss_clock_process_ns() - before_ns;
+	for (size_t i = 0; i < 4; i++)
+		sum_ns += watched(i)->spent_tool_ns;
+	assert_true(watched(0)->spent_tool_ns > 0);
+	/* On a busy machine one guest has more windows than another. */
+	assert_true(per_window(0, watched(0)->spent_tool_ns) <
+		    per_window(1, watched(1)->spent_tool_ns));
+	assert_true(per_window(1, watched(1)->spent_tool_ns) <
+		    per_window(3, watched(3)->spent_tool_ns));
+	assert_true(per_window(2, watched(2)->spent_tool_ns) < per_window(4, gone.tool_ns));
+	sum_ns += gone.tool_ns;
+	/* Threads of earlier tests, which are used again, may bring some time that no guest was charged for yet. */
+	assert_in_range(sum_ns, spent_ns / 10 * 9, spent_ns + spent_ns / 100);
+	/* Of the process since its start; what is under way may be in both for a while. */
+	assert_in_range(sum_ns + wss_watch_uncharged_ns(watch), before_ns + spent_ns / 10 * 9,
+			before_ns + spent_ns / 10 * 11);
+	end();
+}
+
+TEST(test_held)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare(1);
 	begin();
 	STEP_UNTIL(told.samples >= 2);
@@ -439,9 +516,8 @@ static void test_held(void **unused)
 }
 
 /* A hold that comes after the window was allowed, and before it is armed, comes in time. */
-static void test_held_before_arming(void **unused)
+TEST(test_held_before_arming)
 {
-	(void)unused;
 	prepare(1);
 	guests[0].hang = HANG_PREPARE;
 	begin();
@@ -457,23 +533,31 @@ static void test_held_before_arming(void **unused)
 
 /* --- memory pressure --- */
 
-static void put_pressure(const char *tree, const char *some)
+#define SLICE "sys/fs/cgroup/machine.slice/"
+#define SCOPE(n) "machine-qemu\\x2d" #n "\\x2dguest" #n ".scope"
+
+/* Of all tasks that are not idle; some of them always wait. */
+static void put_pressure_at(const char *tree, const char *path, const char *full)
 {
 	char text[256];
 
 	snprintf(text, sizeof(text),
-		 "some avg10=%s avg60=0.00 avg300=0.00 total=1\n"
-		 "full avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
-		 some);
-	put_text(tree, "proc/pressure/memory", text);
+		 "some avg10=99.00 avg60=0.00 avg300=0.00 total=1\n"
+		 "full avg10=%s avg60=0.00 avg300=0.00 total=1\n",
+		 full);
+	put_text(tree, path, text);
 }
 
-static void test_held_by_memory_pressure(void **unused)
+static void put_pressure(const char *tree, const char *full)
+{
+	put_pressure_at(tree, "proc/pressure/memory", full);
+}
+
+TEST(test_held_by_memory_pressure)
 {
 	char *tree = make_tree();
 	unsigned begins;
 
-	(void)unused;
 	put_pressure(tree, "10.00");
 	setenv("VIRT_WSS_SYSROOT", tree, 1);
 	prepare(1);
@@ -482,8 +566,9 @@ static void test_held_by_memory_pressure(void **unused)
 	STEP_UNTIL(told.samples >= 2);
 	put_pressure(tree, "10.01");
 	STEP_UNTIL(wss_watch_held(watch));
-	assert_string_equal(wss_watch_held(watch),
-			    "tasks of the host wait for memory 10.01% of the time, more than 10%");
+	assert_string_equal(
+		wss_watch_held(watch),
+		"all tasks of the host wait for memory 10.01% of the time, more than 10%");
 	STEP_UNTIL(!guests[0].is_open);
 	step_for(PERIOD_NS);
 	begins = guests[0].begins;
@@ -503,11 +588,10 @@ static void test_held_by_memory_pressure(void **unused)
 }
 
 /* An operator's hold stays, whatever the pressure. */
-static void test_pressure_releases_no_order(void **unused)
+TEST(test_pressure_releases_no_order)
 {
 	char *tree = make_tree();
 
-	(void)unused;
 	put_pressure(tree, "99.00");
 	setenv("VIRT_WSS_SYSROOT", tree, 1);
 	prepare(1);
@@ -526,12 +610,11 @@ static void test_pressure_releases_no_order(void **unused)
 	remove_tree(tree);
 }
 
-static void test_changes_the_limit_of_pressure(void **unused)
+TEST(test_changes_the_limit_of_pressure)
 {
 	char *tree = make_tree();
 	unsigned begins;
 
-	(void)unused;
 	put_pressure(tree, "20.00");
 	setenv("VIRT_WSS_SYSROOT", tree, 1);
 	prepare(1);
@@ -552,11 +635,10 @@ static void test_changes_the_limit_of_pressure(void **unused)
 	remove_tree(tree);
 }
 
-static void test_unknown_pressure_holds_nothing(void **unused)
+TEST(test_unknown_pressure_holds_nothing)
 {
 	char *tree = make_tree();
 
-	(void)unused;
 	setenv("VIRT_WSS_SYSROOT", tree, 1);
 	prepare(1);
 	options.pressure_share = 0.1;
@@ -568,11 +650,180 @@ static void test_unknown_pressure_holds_nothing(void **unused)
 	remove_tree(tree);
 }
 
-static void test_leaves_a_guest_with_a_job_alone(void **unused)
+/* The cgroups of that guest's process, as the kernel lists them. */
+static void put_cgroup(const char *tree, size_t i, const char *text)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "proc/%d/cgroup", guests[i].child);
+	put_text(tree, name, text);
+}
+
+/* The host's programs may wait as they like: what the guests do together counts. */
+TEST(test_held_by_pressure_of_machine_slice)
+{
+	char *tree = make_tree();
+	unsigned begins;
+
+	put_pressure(tree, "60.00");
+	put_pressure_at(tree, SLICE "memory.pressure", "10.00");
+	put_pressure_at(tree, SLICE SCOPE(1) "/memory.pressure", "0.00");
+	setenv("VIRT_WSS_SYSROOT", tree, 1);
+	prepare(1);
+	put_cgroup(tree, 0, "0::/machine.slice/" SCOPE(1) "/libvirt/emulator\n");
+	options.pressure_share = 0.1;
+	begin();
+	STEP_UNTIL(told.samples >= 2);
+	assert_int_equal(wss_watch_held_ns(watch, WSS_HOLDER_PRESSURE), 0);
+	put_pressure_at(tree, SLICE "memory.pressure", "12.50");
+	STEP_UNTIL(wss_watch_held(watch));
+	assert_string_equal(
+		wss_watch_held(watch),
+		"all tasks of machine.slice wait for memory 12.5% of the time, more than 10%");
+	STEP_UNTIL(!guests[0].is_open);
+	begins = guests[0].begins;
+	STEP_UNTIL(wss_watch_held_now_ns(watch) > PERIOD_NS);
+	assert_true(wss_watch_held_ns(watch, WSS_HOLDER_PRESSURE) > PERIOD_NS);
+	put_pressure_at(tree, SLICE "memory.pressure", "1.00");
+	STEP_UNTIL(guests[0].begins > begins);
+	assert_true(begins);
+	assert_null(wss_watch_held(watch));
+	assert_int_equal(wss_watch_held_now_ns(watch), 0);
+	assert_true(wss_watch_held_ns(watch, WSS_HOLDER_PRESSURE) > PERIOD_NS);
+	assert_int_equal(wss_watch_held_ns(watch, WSS_HOLDER_OPERATOR), 0);
+	/* A reload forgets nothing. */
+	wss_watch_change(watch, &options);
+	assert_true(wss_watch_held_ns(watch, WSS_HOLDER_PRESSURE) > PERIOD_NS);
+	end();
+	unsetenv("VIRT_WSS_SYSROOT");
+	remove_tree(tree);
+}
+
+/* Guests in several places: the cgroup that has them all, or the host. */
+TEST(test_pressure_where_all_guests_are)
+{
+	static const struct {
+		const char *cgroups[2], *who;
+	} rows[] = {
+		{{"machine.slice/machine-a.slice/" SCOPE(1),
+		  "machine.slice/machine-a.slice/" SCOPE(2)},
+		 "machine.slice/machine-a.slice"},
+		{{"machine.slice/machine-qemu.slice/" SCOPE(1),
+		  "machine.slice/machine-qemub.slice/" SCOPE(2)},
+		 "machine.slice"},
+		{{"machine/qemu-1-a.libvirt-qemu", "machine/qemu-2-b.libvirt-qemu/vcpu0"},
+		 "machine"},
+		{{"user.slice/a.scope", "user.slice/a.scope"}, "user.slice/a.scope"},
+		{{"machine.slice/" SCOPE(1), "system.slice/vm.service"}, "the host"},
+		{{"", "machine.slice/" SCOPE(2)}, "the host"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *tree = make_tree(), file[512], text[PATH_MAX];
+
+		put_pressure(tree, "0.00");
+		setenv("VIRT_WSS_SYSROOT", tree, 1);
+		prepare(2);
+		options.pressure_share = 0.1;
+		for (size_t j = 0; j < 2; j++)
+			put_cgroup(tree, j, make_path(text, "0::/%s\n", rows[i].cgroups[j]));
+		begin();
+		STEP_UNTIL(told.samples >= 4);
+		snprintf(file, sizeof(file), "sys/fs/cgroup/%s/memory.pressure", rows[i].who);
+		put_pressure_at(tree,
+				strcmp(rows[i].who, "the host") ? file : "proc/pressure/memory",
+				"50.00");
+		STEP_UNTIL(wss_watch_held(watch));
+		snprintf(text, sizeof(text),
+			 "all tasks of %s wait for memory 50%% of the time, more than 10%%",
+			 rows[i].who);
+		assert_string_equal(wss_watch_held(watch), text);
+		end();
+		unsetenv("VIRT_WSS_SYSROOT");
+		remove_tree(tree);
+	}
+}
+
+TEST(test_own_pressure_holds_one_guest)
+{
+	char *tree = make_tree();
+	unsigned begins[2];
+
+	put_pressure(tree, "0.00");
+	put_pressure_at(tree, SLICE "memory.pressure", "0.00");
+	put_pressure_at(tree, SLICE SCOPE(1) "/memory.pressure", "30.00");
+	put_pressure_at(tree, SLICE SCOPE(2) "/memory.pressure", "0.00");
+	setenv("VIRT_WSS_SYSROOT", tree, 1);
+	prepare(2);
+	put_cgroup(tree, 0, "0::/machine.slice/" SCOPE(1) "\n");
+	put_cgroup(tree, 1, "0::/machine.slice/" SCOPE(2) "\n");
+	options.pressure_share = 0.1;
+	begin();
+	STEP_UNTIL(wss_watch_count(watch) == 2);
+	/* At first it has just started: the kernel's clock is ahead of the patient one. */
+	STEP_UNTIL(strstr(watched(0)->why.text, "memory"));
+	assert_int_equal(watched(0)->state, WSS_WATCHED_HELD);
+	assert_string_equal(watched(0)->why.text,
+			    "all its tasks wait for memory 30% of the time, more than 10%");
+	begins[1] = guests[1].begins;
+	STEP_UNTIL(guests[1].begins > begins[1] + 2);
+	assert_null(wss_watch_held(watch));
+	assert_int_equal(guests[0].begins, 0);
+	/* Less is not enough. */
+	put_pressure_at(tree, SLICE SCOPE(1) "/memory.pressure", "5.01");
+	begins[1] = guests[1].begins;
+	STEP_UNTIL(guests[1].begins > begins[1] + 4);
+	assert_int_equal(guests[0].begins, 0);
+	assert_true(wss_watch_held_ns(watch, WSS_HOLDER_GUEST_PRESSURE) > PERIOD_NS);
+	put_pressure_at(tree, SLICE SCOPE(1) "/memory.pressure", "5.00");
+	STEP_UNTIL(guests[0].begins > 1 && watched(0)->state != WSS_WATCHED_MEASURING);
+	assert_int_equal(watched(0)->pressed_since_ns, 0);
+	assert_true(watched(0)->pressed_ns > PERIOD_NS);
+	begins[0] = guests[0].begins;
+	/* Of a guest that is gone, what it was held stays. */
+	guests[0].gone = true;
+	STEP_UNTIL(told.gone);
+	assert_true(wss_watch_held_ns(watch, WSS_HOLDER_GUEST_PRESSURE) > PERIOD_NS);
+	end();
+	unsetenv("VIRT_WSS_SYSROOT");
+	remove_tree(tree);
+}
+
+static unsigned unreported;
+
+static void count_unreported(enum wss_log_level level, const char *text)
+{
+	unreported += strstr(text, "memory pressure of single guests is not known") != NULL;
+}
+
+/* On a host with version 1, or without PSI in the cgroup, which is said once. */
+TEST(test_unknown_pressure_of_guests_holds_none)
+{
+	char *tree = make_tree();
+
+	put_pressure(tree, "0.00");
+	setenv("VIRT_WSS_SYSROOT", tree, 1);
+	prepare(2);
+	put_cgroup(tree, 0, "4:memory:/machine.slice/" SCOPE(1) "\n");
+	put_cgroup(tree, 1, "0::/machine.slice/" SCOPE(2) "\n");
+	options.pressure_share = 0.1;
+	unreported = 0;
+	wss_log_set_sink(count_unreported);
+	begin();
+	STEP_UNTIL(guests[0].begins >= 2 && guests[1].begins >= 2 && unreported);
+	step_for(1200 * MS);
+	wss_log_set_sink(NULL);
+	assert_int_equal(unreported, 1);
+	assert_null(wss_watch_held(watch));
+	end();
+	unsetenv("VIRT_WSS_SYSROOT");
+	remove_tree(tree);
+}
+
+TEST(test_leaves_a_guest_with_a_job_alone)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare(2);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -589,9 +840,8 @@ static void test_leaves_a_guest_with_a_job_alone(void **unused)
 	end();
 }
 
-static void test_comes_and_goes(void **unused)
+TEST(test_comes_and_goes)
 {
-	(void)unused;
 	prepare(2);
 	guests[1].gone = true;
 	begin();
@@ -605,12 +855,11 @@ static void test_comes_and_goes(void **unused)
 	end();
 }
 
-static void test_libvirt_comes_and_goes(void **unused)
+TEST(test_libvirt_comes_and_goes)
 {
+	uint64_t lost_ns, found_ns;
 	unsigned samples;
-	uint64_t lost_ns;
 
-	(void)unused;
 	prepare(1);
 	begin();
 	STEP_UNTIL(told.samples >= 2);
@@ -622,16 +871,16 @@ static void test_libvirt_comes_and_goes(void **unused)
 	samples = told.samples;
 	unreachable = false;
 	STEP_UNTIL(told.found == 1);
-	assert_true(wss_clock_now_ns() - lost_ns < 2 * WSS_NS_PER_S);
+	found_ns = wss_clock_now_ns();
 	STEP_UNTIL(told.samples > samples);
 	assert_int_equal(told.gone, 0);
 	assert_int_equal(told.lost, 1);
+	assert_true(found_ns - lost_ns < 2 * WSS_NS_PER_S);
 	end();
 }
 
-static void test_leaves_a_booting_guest_alone(void **unused)
+TEST(test_leaves_a_booting_guest_alone)
 {
-	(void)unused;
 	/* Without pidfds the invented guests have no process, and so no start. */
 	if (!have_pidfd())
 		skip();
@@ -646,13 +895,13 @@ static void test_leaves_a_booting_guest_alone(void **unused)
 	end();
 }
 
-/* A guest that has restarted is another one: it gets a canary first. */
-static void test_begins_anew_with_another_process(void **unused)
+/* A guest that has restarted is another one: it gets a canary first, also after it was held while it booted. */
+static void check_another_process(uint64_t boot_ns)
 {
 	pid_t first;
 
-	(void)unused;
 	prepare(1);
+	options.boot_ns = boot_ns;
 	begin();
 	STEP_UNTIL(told.samples >= 2);
 	first = guests[0].child;
@@ -674,10 +923,16 @@ static void test_begins_anew_with_another_process(void **unused)
 	fail_msg("no canary");
 }
 
-/* Gone and back under the same UUID while a window of before is still open: that one's sample is not of this guest. */
-static void test_a_late_sample_is_of_no_new_guest(void **unused)
+TEST(test_begins_anew_with_another_process)
 {
-	(void)unused;
+	check_another_process(0);
+	if (have_pidfd())
+		check_another_process(300 * MS);
+}
+
+/* Gone and back under the same UUID while a window of before is still open: that one's sample is not of this guest. */
+TEST(test_a_late_sample_is_of_no_new_guest)
+{
 	prepare(1);
 	guests[0].hang = HANG_POLL;
 	begin();
@@ -697,12 +952,11 @@ static void test_a_late_sample_is_of_no_new_guest(void **unused)
 }
 
 /* In the same process: it is held while it boots, and then gets a canary. */
-static void test_begins_anew_after_a_reboot(void **unused)
+TEST(test_begins_anew_after_a_reboot)
 {
 	unsigned begins, of_the_other;
 	uint64_t spent_ns;
 
-	(void)unused;
 	prepare(2);
 	options.boot_ns = 600 * MS;
 	begin();
@@ -726,12 +980,11 @@ static void test_begins_anew_after_a_reboot(void **unused)
 }
 
 /* It counts as booting from then on, even if it is opened only later. */
-static void test_a_reboot_holds_whatever_is_under_way(void **unused)
+TEST(test_a_reboot_holds_whatever_is_under_way)
 {
 	uint64_t rebooted_ns;
 	unsigned samples;
 
-	(void)unused;
 	prepare(1);
 	options.measure.window.track.window_ns = options.canary_ns = 300 * MS;
 	options.boot_ns = 500 * MS;
@@ -754,14 +1007,12 @@ static unsigned told_of_reboots;
 
 static void count_reboots(enum wss_log_level level, const char *text)
 {
-	(void)level;
 	told_of_reboots += strstr(text, "has rebooted") != NULL;
 }
 
 /* A guest can reset itself as often as it likes, but not fill the log of the host with that. */
-static void test_reboots_without_end_do_not_fill_the_log(void **unused)
+TEST(test_reboots_without_end_do_not_fill_the_log)
 {
-	(void)unused;
 	prepare(1);
 	begin();
 	wss_log_set_sink(count_reboots);
@@ -808,11 +1059,10 @@ static struct wss_cold_report cold(void)
 }
 
 /* One window follows the other, in one visit: the guest is opened for the canary and for all of them. */
-static void test_continuous(void **unused)
+TEST(test_continuous)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	prepare_pages(true);
 	begin();
 	STEP_UNTIL(told.samples >= 8);
@@ -828,10 +1078,64 @@ static void test_continuous(void **unused)
 	end_pages();
 }
 
-/* What the guest touches after its pages were read, and before it is armed again, is lost: no call may lie between. */
-static void test_no_call_between_two_windows(void **unused)
+/* Two guests touch a page of so many units each; then their ages take this without those of single pages. */
+static uint64_t prepare_ages(uint64_t first, uint64_t second)
 {
-	(void)unused;
+	static const struct wss_run ram = {0, COLD_RAM / 4096};
+	struct wss_coldness *ages = wss_coldness_new(&ram, 1, 0, NULL);
+	uint64_t bytes = wss_coldness_bytes(ages);
+
+	wss_coldness_free(ages);
+	prepare(2);
+	for (size_t i = 0; i < 2; i++) {
+		guests[i].touched = wss_pageset_new(COLD_RAM / 4096);
+		for (uint64_t unit = 0; unit < (i ? second : first); unit++)
+			assert_int_equal(
+				wss_pageset_add(guests[i].touched, unit * WSS_COLD_UNIT_PAGES, 1),
+				1);
+	}
+	return 2 * bytes;
+}
+
+static bool lacks_memory(size_t i)
+{
+	const struct wss_sample *sample = &watched(i)->sample;
+	bool lacks = false;
+
+	for (size_t j = 0; j < sample->n_notes; j++)
+		lacks = lacks || strstr(sample->notes[j], "ages of memory are known by 2 MiB");
+	return lacks;
+}
+
+/* The largest gives way, and says so, whoever is measured first; with enough memory again it has all of it back. */
+TEST(test_ages_share_a_budget)
+{
+	struct wss_pageset *touched[2];
+
+	options.ages_bytes = 0;
+	for (size_t largest = 0; largest < 2; largest++) {
+		uint64_t base = largest ? prepare_ages(4, 30) : prepare_ages(30, 4);
+
+		for (size_t i = 0; i < 2; i++)
+			touched[i] = guests[i].touched;
+		options.ages_bytes = base + 31 * 1024;
+		begin();
+		STEP_UNTIL(wss_watch_count(watch) == 2 && lacks_memory(largest));
+		STEP_UNTIL(told.samples >= 8 && watched(!largest)->measured &&
+			   !lacks_memory(!largest));
+		assert_true(lacks_memory(largest));
+		options.ages_bytes = base + WSS_MIB;
+		wss_watch_change(watch, &options);
+		STEP_UNTIL(!lacks_memory(largest));
+		end();
+		for (size_t i = 0; i < 2; i++)
+			wss_pageset_free(touched[i]);
+	}
+}
+
+/* What the guest touches after its pages were read, and before it is armed again, is lost: no call may lie between. */
+TEST(test_no_call_between_two_windows)
+{
 	prepare_pages(true);
 	guests[0].slow_refresh_us = 30000;
 	begin();
@@ -841,11 +1145,10 @@ static void test_no_call_between_two_windows(void **unused)
 	end_pages();
 }
 
-static void test_single_windows_have_no_low_bound(void **unused)
+TEST(test_single_windows_have_no_low_bound)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	prepare_pages(false);
 	/* More than a seam between two windows. */
 	options.period_ns = 700 * MS;
@@ -860,11 +1163,10 @@ static void test_single_windows_have_no_low_bound(void **unused)
 }
 
 /* A method that does not know pages has single windows, and no ages. */
-static void test_continuous_without_pages(void **unused)
+TEST(test_continuous_without_pages)
 {
 	struct wss_cold_report report;
 
-	(void)unused;
 	prepare(1);
 	options.continuous = true;
 	begin();
@@ -874,11 +1176,10 @@ static void test_continuous_without_pages(void **unused)
 	end();
 }
 
-static void test_a_hold_ends_windows_that_go_on(void **unused)
+TEST(test_a_hold_ends_windows_that_go_on)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare_pages(true);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -893,11 +1194,10 @@ static void test_a_hold_ends_windows_that_go_on(void **unused)
 }
 
 /* A migration that begins between two windows of one visit: nothing is armed. */
-static void test_a_job_ends_windows_that_go_on(void **unused)
+TEST(test_a_job_ends_windows_that_go_on)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare_pages(true);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -913,11 +1213,10 @@ static void test_a_job_ends_windows_that_go_on(void **unused)
 }
 
 /* Its policy counts from the next window on, though the guest is not opened again. */
-static void test_opts_out_while_windows_go_on(void **unused)
+TEST(test_opts_out_while_windows_go_on)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare_pages(true);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -930,11 +1229,11 @@ static void test_opts_out_while_windows_go_on(void **unused)
 	end_pages();
 }
 
-static void test_backs_off_while_windows_go_on(void **unused)
+TEST(test_backs_off_while_windows_go_on)
 {
-	(void)unused;
 	prepare_pages(true);
-	guests[0].predicted = (struct wss_prediction){ .stall_ns = 10 * MS, .faults = wss_amount_of(1000) };
+	guests[0].predicted =
+		(struct wss_prediction){.stall_ns = 10 * MS, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->windows == 3);
@@ -945,12 +1244,11 @@ static void test_backs_off_while_windows_go_on(void **unused)
 	end_pages();
 }
 
-static void test_ages_survive_the_watch(void **unused)
+TEST(test_ages_survive_the_watch)
 {
 	char *tree = make_tree();
 	uint64_t since_ns;
 
-	(void)unused;
 	prepare_pages(true);
 	options.ages = tree;
 	begin();
@@ -969,12 +1267,11 @@ static void test_ages_survive_the_watch(void **unused)
 }
 
 /* Memory is of another age after a reboot, and that lasts over a restart of the service. */
-static void test_a_reboot_ends_ages(void **unused)
+TEST(test_a_reboot_ends_ages)
 {
 	char *tree = make_tree(), path[PATH_MAX];
 	uint64_t rebooted_ns;
 
-	(void)unused;
 	prepare_pages(true);
 	options.ages = tree;
 	begin();
@@ -1008,22 +1305,19 @@ static atomic_int years;
 
 static time_t stepped_wall_seconds(void *unused)
 {
-	(void)unused;
 	return time(NULL) + (time_t)years * YEAR_S;
 }
 
 /* The time of day goes a year ahead, and then two back: only times of samples show it. */
-static void test_clock_steps(void **unused)
+TEST(test_clock_steps)
 {
 	static const struct wss_clock_source stepped = {
-		.now_ns = real_now_ns,
-		.sleep_until_ns = real_sleep_until_ns,
+		.now_ns = patient_now_ns,
 		.wall_seconds = stepped_wall_seconds,
 	};
 	char *tree = make_tree();
 	uint64_t since_ns;
 
-	(void)unused;
 	wss_clock_inject(&stepped);
 	prepare_pages(true);
 	options.ages = tree;
@@ -1056,9 +1350,8 @@ static void test_clock_steps(void **unused)
 }
 
 /* A guest that would be due in an hour has its next window within the new period. */
-static void test_changes_its_options(void **unused)
+TEST(test_changes_its_options)
 {
-	(void)unused;
 	prepare(1);
 	options.period_ns = 3600 * WSS_NS_PER_S;
 	begin();
@@ -1085,9 +1378,8 @@ static void prepare_large(size_t n)
 }
 
 /* First the cheapest windows; a guest that has no large pages needs none by 4 KiB. */
-static void test_fine_windows_of_large_guests(void **unused)
+TEST(test_fine_windows_of_large_guests)
 {
-	(void)unused;
 	prepare_large(2);
 	guests[1].large = false;
 	begin();
@@ -1104,10 +1396,29 @@ static void test_fine_windows_of_large_guests(void **unused)
 	end();
 }
 
-/* It is tried once, and costs the guest no figure. */
-static void test_a_guest_whose_devices_allow_none_stays_coarse(void **unused)
+static bool all_begun_by_4k(unsigned times)
 {
-	(void)unused;
+	for (size_t i = 0; i < n_guests; i++)
+		if (guests[i].begun_4k < times)
+			return false;
+	return true;
+}
+
+/* What comes before the dirty log stalls a guest as much as the start of its window. */
+TEST(test_no_two_guests_are_stalled_before_fine_windows)
+{
+	prepare_large(8);
+	arming_us = 10000;
+	begin();
+	STEP_UNTIL(all_begun_by_4k(3));
+	assert_int_equal(most_arming, 1);
+	end();
+	arming_us = 2000;
+}
+
+/* It is tried once, and costs the guest no figure. */
+TEST(test_a_guest_whose_devices_allow_none_stays_coarse)
+{
 	prepare_large(1);
 	guests[0].by_4k = BY_4K_UNSUPPORTED;
 	begin();
@@ -1124,13 +1435,12 @@ static void test_a_guest_whose_devices_allow_none_stays_coarse(void **unused)
 }
 
 /* Another program's calculation is a normal answer: coarse windows take the place of fine ones, and cost nothing more. */
-static void test_coarse_windows_while_the_dirty_rate_is_busy(void **unused)
+TEST(test_coarse_windows_while_the_dirty_rate_is_busy)
 {
-	(void)unused;
 	prepare_large(1);
 	guests[0].by_4k = BY_4K_BUSY;
 	guests[0].predicted = guests[0].predicted_4k =
-		(struct wss_prediction){ .stall_ns = MS, .faults = wss_amount_of(1000) };
+		(struct wss_prediction){.stall_ns = MS, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(guests[0].tried_4k >= 2 && guests[0].begins >= 5);
@@ -1144,16 +1454,39 @@ static void test_coarse_windows_while_the_dirty_rate_is_busy(void **unused)
 	end();
 }
 
-/* What the budget does not cover is never begun, for the stall as for the faults, and coarse windows go on. */
-static void test_the_budget_decides_on_fine_windows(void **unused)
+/* An answer of QEMU's that comes late, or a pause, costs a guest no more than a window by 4 KiB. */
+TEST(test_fine_windows_after_a_late_answer_and_a_pause)
 {
-	(void)unused;
+	unsigned begun;
+
+	prepare_large(1);
+	begin();
+	STEP_UNTIL(guests[0].begun_4k >= 1);
+	guests[0].by_4k = BY_4K_SLOW;
+	STEP_UNTIL(watched(0)->coarse == WSS_COARSE_BUSY && watched(0)->kind == WSS_WINDOW_COARSE);
+	guests[0].by_4k = BY_4K_WORKS;
+	begun = guests[0].begun_4k;
+	STEP_UNTIL(guests[0].begun_4k > begun && watched(0)->kind == WSS_WINDOW_FINE);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_NOT);
+	guests[0].state = WSS_GUEST_PAUSED;
+	STEP_UNTIL(watched(0)->state == WSS_WATCHED_PAUSED);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_NOT);
+	guests[0].state = WSS_GUEST_RUNNING;
+	begun = guests[0].begun_4k;
+	STEP_UNTIL(guests[0].begun_4k > begun);
+	end();
+}
+
+/* What the budget does not cover is never begun, for the stall as for the faults, and coarse windows go on. */
+TEST(test_the_budget_decides_on_fine_windows)
+{
 	prepare_large(2);
 	options.budget.guest_share = 0.01;
 	guests[0].predicted_4k.stall_ns = 101 * MS;
 	/* Ten seconds of faults, for more than a quarter of an hour. */
-	guests[1].predicted = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(1) };
-	guests[1].predicted_4k = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(10000000) };
+	guests[1].predicted = (struct wss_prediction){.stall_ns = 100, .faults = wss_amount_of(1)};
+	guests[1].predicted_4k =
+		(struct wss_prediction){.stall_ns = 100, .faults = wss_amount_of(10000000)};
 	options.fault_ns = 1e6;
 	begin();
 	for (size_t i = 0; i < 2; i++) {
@@ -1169,14 +1502,13 @@ static void test_the_budget_decides_on_fine_windows(void **unused)
 }
 
 /* The zap before the log and its start stall the guest, too. */
-static void test_charges_what_precedes_a_fine_window(void **unused)
+TEST(test_charges_what_precedes_a_fine_window)
 {
 	uint64_t before_ns;
 
-	(void)unused;
 	prepare_large(1);
 	guests[0].predicted_4k = guests[0].predicted =
-		(struct wss_prediction){ .stall_ns = 20 * MS, .faults = wss_amount_of(1000) };
+		(struct wss_prediction){.stall_ns = 20 * MS, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->kind == WSS_WINDOW_COARSE && watched(0)->windows == 2);
@@ -1189,25 +1521,24 @@ static void test_charges_what_precedes_a_fine_window(void **unused)
 }
 
 /* Two fine windows that cost more than predicted lead back to coarse ones, half as often. */
-static void test_backs_off_from_fine_windows(void **unused)
+TEST(test_backs_off_from_fine_windows)
 {
-	(void)unused;
 	prepare_large(1);
 	guests[0].predicted_4k = guests[0].predicted =
-		(struct wss_prediction){ .stall_ns = MS, .faults = wss_amount_of(1000) };
+		(struct wss_prediction){.stall_ns = MS, .faults = wss_amount_of(1000)};
 	guests[0].faults = wss_amount_of(1000);
 	begin();
 	STEP_UNTIL(guests[0].begun_4k == 1);
 	guests[0].faults = wss_amount_of(100000);
-	STEP_UNTIL(watched(0)->dearer == 2);
+	/* On a busy machine single windows cost more than predicted before these two. */
+	STEP_UNTIL(watched(0)->pace.doublings == 1);
 	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_COARSE);
-	assert_int_equal(watched(0)->pace.doublings, 1);
+	assert_true(watched(0)->dearer >= 2);
 	end();
 }
 
-static void test_granularity_is_a_setting(void **unused)
+TEST(test_granularity_is_a_setting)
 {
-	(void)unused;
 	prepare_large(2);
 	guests[1].large = false;
 	options.measure.window.track.granularity = WSS_GRANULARITY_NATIVE;
@@ -1230,9 +1561,8 @@ static void test_granularity_is_a_setting(void **unused)
 /* --- profiles --- */
 
 /* Each guest's once, however many windows follow; none of a guest that opted out. */
-static void test_publishes_each_profile_once(void **unused)
+TEST(test_publishes_each_profile_once)
 {
-	(void)unused;
 	prepare(7);
 	wants_publishing = true;
 	guests[6].opted_out = true;
@@ -1246,9 +1576,8 @@ static void test_publishes_each_profile_once(void **unused)
 	end();
 }
 
-static void test_publishes_nothing_that_is_not_wanted(void **unused)
+TEST(test_publishes_nothing_that_is_not_wanted)
 {
-	(void)unused;
 	prepare(1);
 	begin();
 	STEP_UNTIL(told.samples >= 4);
@@ -1260,9 +1589,8 @@ static void test_publishes_nothing_that_is_not_wanted(void **unused)
 }
 
 /* A busy guest is skipped, and not for a quarter of an hour. */
-static void test_publishes_when_the_guest_is_idle_again(void **unused)
+TEST(test_publishes_when_the_guest_is_idle_again)
 {
-	(void)unused;
 	prepare(1);
 	wants_publishing = true;
 	guests[0].busy = true;
@@ -1277,11 +1605,10 @@ static void test_publishes_when_the_guest_is_idle_again(void **unused)
 }
 
 /* More guests than profiles that are written at a time: the windows go on, and so does the guest that is well. */
-static void test_publishing_that_hangs_delays_no_window(void **unused)
+TEST(test_publishing_that_hangs_delays_no_window)
 {
 	unsigned begins;
 
-	(void)unused;
 	prepare(6);
 	wants_publishing = true;
 	for (size_t i = 0; i < 3; i++)
@@ -1296,9 +1623,8 @@ static void test_publishing_that_hangs_delays_no_window(void **unused)
 }
 
 /* Written for the guest of before: the one that has the same UUID now has no profile yet. */
-static void test_a_late_profile_is_of_no_new_guest(void **unused)
+TEST(test_a_late_profile_is_of_no_new_guest)
 {
-	(void)unused;
 	prepare(1);
 	wants_publishing = true;
 	guests[0].hang = HANG_PUBLISH;
@@ -1318,9 +1644,8 @@ static void test_a_late_profile_is_of_no_new_guest(void **unused)
 }
 
 /* A visit that never ends does not keep its guest from being published. */
-static void test_publishes_while_windows_go_on(void **unused)
+TEST(test_publishes_while_windows_go_on)
 {
-	(void)unused;
 	prepare_pages(true);
 	wants_publishing = true;
 	begin();
@@ -1330,63 +1655,6 @@ static void test_publishes_while_windows_go_on(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fine_windows_of_large_guests),
-		cmocka_unit_test(test_a_guest_whose_devices_allow_none_stays_coarse),
-		cmocka_unit_test(test_coarse_windows_while_the_dirty_rate_is_busy),
-		cmocka_unit_test(test_the_budget_decides_on_fine_windows),
-		cmocka_unit_test(test_charges_what_precedes_a_fine_window),
-		cmocka_unit_test(test_backs_off_from_fine_windows),
-		cmocka_unit_test(test_granularity_is_a_setting),
-		cmocka_unit_test(test_publishes_each_profile_once),
-		cmocka_unit_test(test_publishes_nothing_that_is_not_wanted),
-		cmocka_unit_test(test_publishes_when_the_guest_is_idle_again),
-		cmocka_unit_test(test_publishing_that_hangs_delays_no_window),
-		cmocka_unit_test(test_publishes_while_windows_go_on),
-		cmocka_unit_test(test_again_and_again),
-		cmocka_unit_test(test_spreads_and_keeps_the_period),
-		cmocka_unit_test(test_sleeps_until_a_guest_is_due),
-		cmocka_unit_test(test_one_that_hangs),
-		cmocka_unit_test(test_ends_soon_with_many_guests),
-		cmocka_unit_test(test_ends_soon_while_all_hang),
-		cmocka_unit_test(test_one_that_opted_out),
-		cmocka_unit_test(test_backs_off),
-		cmocka_unit_test(test_the_switch_makes_windows_dear),
-		cmocka_unit_test(test_refuses_what_the_budget_does_not_cover),
-		cmocka_unit_test(test_measures_less_often_within_the_budget),
-		cmocka_unit_test(test_charges_faults_after_the_sample),
-		cmocka_unit_test(test_charges_the_prediction_where_faults_are_not_counted),
-		cmocka_unit_test(test_charges_windows_that_fail),
-		cmocka_unit_test(test_held),
-		cmocka_unit_test(test_held_before_arming),
-		cmocka_unit_test(test_held_by_memory_pressure),
-		cmocka_unit_test(test_pressure_releases_no_order),
-		cmocka_unit_test(test_changes_the_limit_of_pressure),
-		cmocka_unit_test(test_unknown_pressure_holds_nothing),
-		cmocka_unit_test(test_leaves_a_guest_with_a_job_alone),
-		cmocka_unit_test(test_comes_and_goes),
-		cmocka_unit_test(test_libvirt_comes_and_goes),
-		cmocka_unit_test(test_leaves_a_booting_guest_alone),
-		cmocka_unit_test(test_begins_anew_with_another_process),
-		cmocka_unit_test(test_a_late_sample_is_of_no_new_guest),
-		cmocka_unit_test(test_a_late_profile_is_of_no_new_guest),
-		cmocka_unit_test(test_begins_anew_after_a_reboot),
-		cmocka_unit_test(test_a_reboot_holds_whatever_is_under_way),
-		cmocka_unit_test(test_reboots_without_end_do_not_fill_the_log),
-		cmocka_unit_test(test_continuous),
-		cmocka_unit_test(test_no_call_between_two_windows),
-		cmocka_unit_test(test_single_windows_have_no_low_bound),
-		cmocka_unit_test(test_continuous_without_pages),
-		cmocka_unit_test(test_a_hold_ends_windows_that_go_on),
-		cmocka_unit_test(test_a_job_ends_windows_that_go_on),
-		cmocka_unit_test(test_opts_out_while_windows_go_on),
-		cmocka_unit_test(test_backs_off_while_windows_go_on),
-		cmocka_unit_test(test_ages_survive_the_watch),
-		cmocka_unit_test(test_a_reboot_ends_ages),
-		cmocka_unit_test(test_clock_steps),
-		cmocka_unit_test(test_changes_its_options),
-	};
-
 	wss_stop_install();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run_each(patient_begin, patient_end);
 }

@@ -8,7 +8,7 @@
 #include <sys/file.h>
 
 #include "../divert.h"
-#include "control/watchdog.h"
+#include "balloon/watchdog.h"
 
 static char *dir;
 static char history[PATH_MAX];
@@ -71,18 +71,33 @@ static int play_restore(int argc, char **argv)
 	return code;
 }
 
+/* The only child of this process. */
+static pid_t child_pid(void)
+{
+	wss_auto_free char *text = NULL;
+	char path[PATH_MAX];
+
+	text = read_text(make_path(path, "/proc/self/task/%d/children", (int)getpid()));
+	return (pid_t)strtol(text, NULL, 10);
+}
+
 static int start(void)
 {
-	const char *const command[] = { "any", "--play-restore", history, NULL };
+	const char *const command[] = {"any", "--play-restore", history, NULL};
 	struct wss_error err = WSS_ERROR_INIT;
+	pid_t watchdog;
 	int fd = -1;
 
 	dir = make_tree();
 	make_path(history, "%s/history", dir);
 	assert_int_equal(wss_watchdog_start(command, &fd, &err), 0);
+	/* It hears of both guests at once, also if it loses patience soon. */
+	watchdog = child_pid();
+	kill(watchdog, SIGSTOP);
 	assert_int_equal(wss_watchdog_charge(fd, UUID_A, &err), 0);
 	assert_int_equal(wss_watchdog_charge(fd, UUID_B, &err), 0);
 	assert_int_equal(wss_watchdog_charge(fd, NULL, &err), 0);
+	kill(watchdog, SIGCONT);
 	return fd;
 }
 
@@ -118,37 +133,25 @@ static void wait_for_its_end(void)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void test_all_is_well(void **unused)
+TEST(test_all_is_well)
 {
-	(void)unused;
 	wss_watchdog_dismiss(start());
 	wait_for_its_end();
 	assert_log("");
 }
 
-/* Under valgrind /proc/self/exe is valgrind. */
-static void need_ourselves(void)
+TEST(test_killed)
 {
-	if (getenv("WSS_VALGRIND"))
-		skip();
-}
-
-static void test_killed(void **unused)
-{
-	(void)unused;
-	need_ourselves();
 	close(start());
 	wait_for_its_end();
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
 /* The watchdog knows how the command ended even if whoever started us ignores SIGCHLD. */
-static void test_ignored_sigchld(void **unused)
+TEST(test_ignored_sigchld)
 {
 	int fd;
 
-	(void)unused;
-	need_ourselves();
 	signal(SIGCHLD, SIG_IGN);
 	fd = start();
 	signal(SIGCHLD, SIG_DFL);
@@ -158,10 +161,8 @@ static void test_ignored_sigchld(void **unused)
 }
 
 /* Each guest is added, however often an allocation for it fails. */
-static void test_out_of_memory(void **unused)
+TEST(test_out_of_memory)
 {
-	(void)unused;
-	need_ourselves();
 	memory.ours = getpid();
 	memory.reallocarray = 2;
 	memory.strndup = 3;
@@ -175,13 +176,11 @@ static void test_out_of_memory(void **unused)
  * A guest that has all of its memory is dropped, because another controller may tend it by the
  * next run.
  */
-static void test_one_fails(void **unused)
+TEST(test_one_fails)
 {
 	char path[PATH_MAX];
 	int fd;
 
-	(void)unused;
-	need_ourselves();
 	fd = start();
 	put_text(dir, "history.bad", UUID_B "\n");
 	close(fd);
@@ -192,14 +191,12 @@ static void test_one_fails(void **unused)
 }
 
 /* A controller that dies leaves its locks to nobody, though its watchdog still tries to restore. */
-static void test_holds_no_lock(void **unused)
+TEST(test_holds_no_lock)
 {
 	char path[PATH_MAX], name[PATH_MAX];
 	int fd, lock, locked, ended;
 	pid_t holder;
 
-	(void)unused;
-	need_ourselves();
 	dir = make_tree();
 	make_path(history, "%s/history", dir);
 	put_text(dir, "history.bad", UUID_A "\n");
@@ -208,7 +205,7 @@ static void test_holds_no_lock(void **unused)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	holder = fork();
 	if (holder == 0) {
-		const char *const command[] = { "any", "--play-restore", history, NULL };
+		const char *const command[] = {"any", "--play-restore", history, NULL};
 		int held = open(name, O_RDWR | O_CLOEXEC);
 
 		if (flock(held, LOCK_EX) < 0 || wss_watchdog_start(command, &fd, NULL) < 0 ||
@@ -232,13 +229,11 @@ static void test_holds_no_lock(void **unused)
 }
 
 /* Each silence counts once, and does not end the watchdog. */
-static void test_stands_still(void **unused)
+TEST(test_stands_still)
 {
 	char log[PATH_MAX], first[PATH_MAX];
 	int fd;
 
-	(void)unused;
-	need_ourselves();
 	setenv("VIRT_WSS_FAULT", "short-silence", 1);
 	fd = start();
 	unsetenv("VIRT_WSS_FAULT");
@@ -255,20 +250,10 @@ static void test_stands_still(void **unused)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_is_well),
-		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_ignored_sigchld),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_one_fails),
-		cmocka_unit_test(test_holds_no_lock),
-		cmocka_unit_test(test_stands_still),
-	};
-
 	if (argc > 3 && !strcmp(argv[1], "--play-restore"))
 		return play_restore(argc, argv);
 	divert(reallocarray, short_reallocarray, &real_reallocarray);
 	divert(strndup, short_strndup, &real_strndup);
 	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run();
 }

@@ -17,7 +17,6 @@ static void quick(void *opaque)
 
 static void hang(void *unused)
 {
-	(void)unused;
 	while (!go)
 		usleep(1000);
 	ended = 1;
@@ -69,31 +68,52 @@ static struct task *task_new(uint64_t allowed_ns, bool hangs)
 
 static int task_do(struct task *task, uint64_t cancel_ns, struct wss_error *err)
 {
-	const struct wss_work work = { task_run, release, task, &task->deadline };
+	const struct wss_work work = {task_run, release, task, &task->deadline};
 
 	return wss_work_run(&work, cancel_ns, err);
 }
 
-static void test_in_time(void **unused)
+static int work_while_stopping(void)
+{
+	struct task *task = task_new(50 * WSS_NS_PER_S, true);
+	struct wss_error err = WSS_ERROR_INIT;
+	bool left;
+
+	wss_stop_install();
+	raise(SIGTERM);
+	left = task_do(task, 100 * WSS_NS_PER_MS, &err) == -1 && err.code == WSS_ERR_TIMEOUT;
+	go = 1;
+	return left && wss_threads_end(20 * WSS_NS_PER_S) ? 0 : 1;
+}
+
+/*
+ * The stop signal is at the root of every chain. The first test: the child has none of the threads that its
+ * parent leaves behind later.
+ */
+TEST(test_stopped)
+{
+	patient_end(NULL);
+	assert_int_equal(in_child(work_while_stopping), 0);
+}
+
+TEST(test_in_time)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	int number = 0;
-	const struct wss_work work = { quick, release, &number, NULL };
+	const struct wss_work work = {quick, release, &number, NULL};
 
-	(void)unused;
 	assert_int_equal(wss_work_run(&work, 0, &err), 0);
 	assert_int_equal(number, 42);
 	assert_int_equal(released, 0);
 }
 
 /* A worker is left behind with what it uses, and releases that when it ends after all. */
-static void test_late(void **unused)
+TEST(test_late)
 {
 	struct task *task = task_new(100 * WSS_NS_PER_MS, true);
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t began = wss_clock_now_ns();
 
-	(void)unused;
 	assert_int_equal(task_do(task, 0, &err), -1);
 	assert_error(&err, WSS_ERR_TIMEOUT, "timed out after 100 ms");
 	assert_in_range(wss_clock_now_ns() - began, 100 * WSS_NS_PER_MS + WSS_WORKER_GRACE_NS,
@@ -106,12 +126,11 @@ static void test_late(void **unused)
 }
 
 /* Time that passes while the deadline is paused does not count. */
-static void test_paused(void **unused)
+TEST(test_paused)
 {
 	struct task *task = task_new(100 * WSS_NS_PER_MS, false);
 	struct wss_error err = WSS_ERROR_INIT;
 
-	(void)unused;
 	task->idle_ns = 1500 * WSS_NS_PER_MS;
 	assert_int_equal(task_do(task, 0, &err), 0);
 	assert_false(wss_deadline_spent(&task->deadline));
@@ -119,14 +138,13 @@ static void test_paused(void **unused)
 }
 
 /* After a cancel request the work has this much time, whatever its deadline. */
-static void test_cancelled(void **unused)
+TEST(test_cancelled)
 {
 	struct task *task = task_new(50 * WSS_NS_PER_S, true);
 	struct wss_cancel cancel = WSS_CANCEL_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t began = wss_clock_now_ns();
 
-	(void)unused;
 	assert_int_equal(wss_cancel_open(&cancel, NULL, &err), 0);
 	task->deadline.cancel = &cancel;
 	wss_cancel_request(&cancel);
@@ -140,17 +158,16 @@ static void test_cancelled(void **unused)
 }
 
 /* If one of several hangs, the others still finish and are joined. */
-static void test_group(void **unused)
+TEST(test_group)
 {
 	struct wss_workers *workers = wss_workers_new();
 	struct task *tasks[3];
 	struct wss_worker *list[3];
 	size_t joined = 0;
 
-	(void)unused;
 	for (int i = 0; i < 3; i++) {
 		tasks[i] = task_new(100 * WSS_NS_PER_MS, i == 1);
-		const struct wss_work work = { task_run, release, tasks[i], &tasks[i]->deadline };
+		const struct wss_work work = {task_run, release, tasks[i], &tasks[i]->deadline};
 
 		assert_int_equal(wss_worker_start(workers, &work, &list[i], NULL), 0);
 	}
@@ -175,13 +192,12 @@ static void test_group(void **unused)
 }
 
 /* A request to a parent holds for its children, not the other way round. */
-static void test_chain(void **unused)
+TEST(test_chain)
 {
 	struct wss_cancel parent = WSS_CANCEL_INIT, child = WSS_CANCEL_INIT;
 	struct pollfd fds[WSS_CANCEL_CHAIN_MAX];
 	uint64_t began = wss_clock_now_ns();
 
-	(void)unused;
 	assert_int_equal(wss_cancel_open(&parent, NULL, NULL), 0);
 	assert_int_equal(wss_cancel_open(&child, &parent, NULL), 0);
 	assert_int_equal(wss_cancel_sleep_until_ns(&child, began + WSS_NS_PER_MS), 0);
@@ -201,49 +217,13 @@ static void test_chain(void **unused)
 	wss_cancel_close(&parent);
 }
 
-static int work_while_stopping(void)
-{
-	struct task *task = task_new(50 * WSS_NS_PER_S, true);
-	struct wss_error err = WSS_ERROR_INIT;
-	bool left;
-
-	wss_stop_install();
-	raise(SIGTERM);
-	left = task_do(task, 100 * WSS_NS_PER_MS, &err) == -1 && err.code == WSS_ERR_TIMEOUT;
-	go = 1;
-	return left && wss_threads_end(20 * WSS_NS_PER_S) ? 0 : 1;
-}
-
-/* The stop signal is at the root of every chain. */
-static void test_stopped(void **unused)
-{
-	(void)unused;
-	assert_int_equal(in_child(work_while_stopping), 0);
-}
-
 /* Also those that were left behind. */
 static int end_threads(void **unused)
 {
-	(void)unused;
-	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
+	return wss_threads_end(20 * WSS_NS_PER_S) ? patient_end(unused) : -1;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		/*
-		 * Forks first: the child has none of the threads that its parent has left
-		 * behind.
-		 */
-		cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_in_time),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_paused),
-		cmocka_unit_test(test_cancelled),
-		cmocka_unit_test(test_group),
-		cmocka_unit_test(test_chain),
-	};
-
-	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, end_threads);
+	return tests_run_each(patient_begin, end_threads);
 }

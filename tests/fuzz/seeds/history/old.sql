@@ -1,1 +1,0 @@
-SPRAGMA user_version=1

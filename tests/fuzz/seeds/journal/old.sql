@@ -1,1 +1,0 @@
-SALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version=2

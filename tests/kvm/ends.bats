@@ -1,0 +1,272 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# virt-wss, QEMU and libvirtd end at any moment of a window on real KVM: guests run on as they were, and virt-wss
+# says who ended.
+
+bats_require_minimum_version 1.5.0
+load "functions.sh"
+load "../root/daemon-functions.sh"
+
+teardown() {
+	[ -z "${root_missing-}" ] || return 0
+	[ -z "${wss_pid-}" ] || kill -KILL "$wss_pid" 2>/dev/null || true
+	[ -z "${dir-}" ] || wait_until 20 daemons_end
+	kvm_guests_end
+	! mountpoint -q "$embed_root/debug" || umount "$embed_root/debug"
+}
+
+# All of this file's libvirtds, also one that virt-wss has started instead of the one that was killed, and that has no
+# pid file yet. True once there are none.
+daemons_end() {
+	local pids
+	pids=$(grep -lszxF "XDG_RUNTIME_DIR=$dir/run" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || { kill -KILL $pids 2>/dev/null; false; }
+}
+
+pause_ms() { # MS
+	sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
+}
+
+now_ms() {
+	echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+# Measures the guest without a disturbance -> arm_ms, run_ms: how long it takes until its window is armed, and to its end.
+calibrate() { # ARGUMENT...
+	local began
+	began=$(now_ms)
+	wss_start "$@"
+	arm_ms=$(($(now_ms) - began))
+	wss_wait
+	[ "$status" = 0 ]
+	run_ms=$(($(now_ms) - began))
+}
+
+# Starts a window, and returns at one of five moments: two of its preparation, three in the window.
+moment() { # 1-5 ARGUMENT...
+	local n=$1
+	shift
+	wss_launch "$@"
+	if [ "$n" -le 2 ]; then
+		pause_ms $((arm_ms * n / 3))
+	else
+		wait_until 30 armed
+		pause_ms $(((n - 3) * 200))
+	fi
+}
+
+# Programs of BPF that no process holds, but a link or a pin does. One whose process has just ended goes in a moment.
+no_program_is_left() {
+	local ids used
+	ids=$(bpftool prog list | awk '/ name (list_vms|count_vm|walk_vm) / { print int($1) }' | sort)
+	used=$(cat /proc/[0-9]*/fdinfo/* 2>/dev/null | awk '/^prog_id:/ { print $2 }' | sort -u)
+	[ -z "$(comm -23 <(echo "$ids") <(echo "$used"))" ]
+}
+
+# On huge pages again, which KVM does not map while it logs what a guest writes. A busy machine may not let it run in a window.
+guest_is_as_before() { # SAMPLE ARGUMENT...
+	wss "$@" --window 100ms --output csv
+	[ "$status" = 0 ] && [ "$(field quality)" = ok ] && [ "$(field granularity_bytes)" = 2097152 ]
+}
+
+@test "virt-wss ended by KILL, TERM or INT at twenty moments" {
+	local i kind signals=(KILL TERM INT) codes=(137 143 130) signal ended=0 guest window
+	kvm_qemu_start held 'pages=4096 order=random access=modify' -m 256 -machine pc
+	guest=(--qmp "$embed_root/held.qmp" sample)
+	for kind in native 4k; do
+		window=("${guest[@]}" --window 300ms --granularity "$kind")
+		calibrate "${window[@]}"
+		for i in {1..10}; do
+			signal=$((i % 3))
+			wss_launch "${window[@]}"
+			pause_ms $((run_ms * i / 11))
+			kill "-${signals[signal]}" "$wss_pid" || true
+			wss_wait
+			if [ "$status" = "${codes[signal]}" ]; then
+				ended=$((ended + 1))
+			else
+				# The machine was busier when it was calibrated.
+				[ "$status" = 0 ]
+				run_ms=$((run_ms * 3 / 4))
+			fi
+			kvm_guest_runs held
+			# QEMU ends the log of a window by 4 KiB by itself.
+			wait_until 30 guest_is_as_before "${guest[@]}"
+		done
+	done
+	[ "$ended" -ge 10 ]
+	wait_until 10 no_program_is_left
+	kvm_sample_exact 4096 "${guest[@]}" --granularity 4k
+}
+
+short_start() { # WINDOW
+	rm -f "$(embed_console short)"
+	kvm_qemu_start short 'pages=4096 access=modify' -m 64 -machine pc
+	guest=(--qmp "$embed_root/short.qmp" sample --window "$1" --output csv)
+}
+
+short_end() { # HOW
+	if [ "$1" = quit ]; then
+		qmp_ask "$embed_root/short.other" quit >/dev/null
+	else
+		kill "-$1" "$(embed_guest_pid short)"
+	fi
+}
+
+# QEMU (7.2, also without virt-wss) may wait for ever in monitor_cleanup(), for a command that it got while it was
+# told to end.
+short_ends() {
+	wait_until 10 short_is_gone && return
+	hung=$((hung + 1))
+	kill -KILL "$(embed_guest_pid short)"
+	wait_until 10 short_is_gone
+}
+
+short_is_gone() {
+	! kill -0 "$(embed_guest_pid short)" 2>/dev/null
+}
+
+@test "QEMU ended by KILL, TERM or quit at five moments" {
+	local i how guest named=0 early=0 hung=0 hung_before
+	# So long that QEMU gets the quit within it on a busy machine, too; it ends with QEMU.
+	short_start 5s
+	calibrate "${guest[@]}"
+	for how in KILL TERM quit; do
+		for i in {1..5}; do
+			hung_before=$hung
+			moment "$i" "${guest[@]}"
+			short_end "$how"
+			wss_wait
+			# It may not have connected by then.
+			if [ "$i" -le 2 ] && [ "$status" = 4 ]; then
+				early=$((early + 1))
+			else
+				[ "$status" = 1 ]
+				# Told to end, QEMU may answer nothing any more.
+				[[ $err =~ "the guest "(has ended|ended within the window)$ ]] && named=$((named + 1)) ||
+					{ [ "$how" != KILL ] && [ "$i" -le 2 ] && [[ $err =~ "no reply within 5000 ms"$ ]]; }
+			fi
+			short_ends
+			# In the window QEMU gets no command.
+			[ "$i" -le 2 ] || [ "$hung" = "$hung_before" ]
+			short_start 5s
+		done
+	done
+	[ $((named + early)) -ge 12 ]
+	wait_until 10 no_program_is_left
+}
+
+@test "QEMU stopped at five moments goes on, and virt-wss ends in time" {
+	local i guest pid
+	short_start 3s
+	pid=$(embed_guest_pid short)
+	calibrate "${guest[@]}"
+	for i in {1..5}; do
+		moment "$i" "${guest[@]}" --deadline 1s
+		stop_and_wait "$pid"
+		wss_wait
+		kill -CONT "$pid"
+		case $status in
+		0) [ "$(field quality)" = degraded ] && [[ $(field notes) == *"stopped by a signal"* ]] ;;
+		1) [[ $err =~ ("stopped by a signal"|"timed out after 1.00 s") ]] ;;
+		*) [ "$i" -le 2 ] && [ "$status" = 4 ] ;;
+		esac
+		kvm_guest_runs short
+	done
+	wait_until 30 short_is_ok
+}
+
+short_is_ok() {
+	wss "${guest[@]}"
+	[ "$status" = 0 ] && [ "$(field quality)" = ok ]
+}
+
+# The guests of an ordinary user's libvirtd need a /dev/kvm that is open to that user, whatever the host's is. virt-wss
+# needs three capabilities: two for the recorder, and one for KVM's counters in debugfs, without which it asks libvirt.
+as_nobody() { # COMMAND...
+	local caps=+bpf,+perfmon,+dac_read_search
+	# shellcheck disable=SC2016
+	nobody=(env HOME="$dir" XDG_RUNTIME_DIR="$dir/run" XDG_CONFIG_HOME="$dir/config" XDG_CACHE_HOME="$dir/cache"
+		unshare -m sh -c 'mount --bind "$0" /dev/kvm && exec "$@"' "$dir/kvm"
+		setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps="$caps" --ambient-caps="$caps")
+	"${nobody[@]}" "$@"
+}
+
+web_create() {
+	cp "$kvm_rom" "$dir/rom"
+	chmod 644 "$dir/rom"
+	cat >"$dir/web.xml" <<-XML
+		<domain type='kvm'><name>web</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+		  <sysinfo type='fwcfg'><entry name='opt/virt-wss/guest'>pages=4096 order=random access=modify</entry></sysinfo>
+		  <os><type arch='x86_64' machine='pc'>hvm</type><loader type='rom'>$dir/rom</loader></os>
+		  <cpu mode='host-passthrough'><feature policy='disable' name='arch-capabilities'/></cpu>
+		$(embed_root=$dir embed_devices_xml web)
+		</domain>
+	XML
+	as_nobody virsh -q -c qemu:///session create "$dir/web.xml"
+	mkdir -p "$embed_root/run/qemu"
+	cp "$dir/run/libvirt/qemu/run/web.pid" "$embed_root/run/qemu/"
+	wait_until 30 grep -q '^ring3: all pages touched' "$dir/web.console"
+}
+
+@test "libvirtd killed at five moments: the guest runs on, and a window that was armed gives its sample" {
+	local i guest=(-c qemu:///session sample web --window 1s --output csv)
+	command -v libvirtd >/dev/null || skip "needs libvirtd"
+	mkdir -p "$embed_root/s"
+	mknod -m 666 "$embed_root/s/kvm" c 10 232
+	dir=$embed_root/s
+	daemon_new
+	web_create
+	virt_wss=$dir/virt-wss
+	wss_as=("${nobody[@]}")
+	kvm_debugfs
+	calibrate "${guest[@]}"
+	for i in {1..5}; do
+		moment "$i" "${guest[@]}"
+		kill -KILL "$(daemon_pid)"
+		wss_wait
+		if [ "$i" -le 2 ]; then
+			[ "$status" = 0 ] || [ "$status" = 1 ] || [ "$status" = 4 ]
+		else
+			[ "$status" = 0 ]
+			[ "$(field quality)" = ok ]
+		fi
+		kvm_guest_runs web
+		daemon_start
+	done
+	wait_until 10 no_program_is_left
+	guest_is_as_before "${guest[@]:0:4}"
+}
+
+samples_writes() {
+	grep -q 'its writes are sampled' "$BATS_TEST_TMPDIR/err" || ! kill -0 "$wss_pid" 2>/dev/null
+}
+
+@test "migrate-estimate ends when QEMU stops to answer, and keeps what it has measured" {
+	local pid began
+	kvm_guest_start mute touch='pages=8192 order=random access=modify'
+	pid=$(embed_guest_pid mute)
+	# Others must not starve it: a window in which it could not run is not kept.
+	find "/proc/$pid/task" -mindepth 1 -maxdepth 1 -printf "%f\n" | xargs renice -n -10 -p >/dev/null
+	# From the beginning, and once the window is over.
+	stop_and_wait "$pid"
+	began=$SECONDS
+	wss migrate-estimate mute --bandwidth 1GiB/s --window 1s
+	[ "$status" = 1 ]
+	[ $((SECONDS - began)) -lt 50 ]
+	[ "$(grep -c '^virt-wss: ' <<<"$err")" = 1 ]
+	grep -q '^virt-wss: error: mute: cannot read the domain.s job state: ' <<<"$err"
+	kill -CONT "$pid"
+	wss_launch migrate-estimate mute --bandwidth 1GiB/s --window 4s --output json
+	wait_until 60 samples_writes
+	kill -STOP "$pid"
+	began=$SECONDS
+	wss_wait
+	kill -CONT "$pid"
+	[ "$status" = 0 ]
+	[ $((SECONDS - began)) -lt 50 ]
+	grep -q '"domain": "mute"' <<<"$out"
+	grep -q 'warning: mute: writes were not sampled, so that only their upper bound is known: timed out after 30.0 s while' <<<"$err"
+	kvm_guest_runs mute
+}
