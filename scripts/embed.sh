@@ -50,7 +50,7 @@ embed_virsh() { # ARGUMENT...
 	while [ $status = 139 ] && [ $((tries += 1)) -le 3 ]; do
 		status=0
 		# shellcheck disable=SC2154
-		timeout 90 "${embed_wrapper[@]}" virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
+		timeout 300 "${embed_wrapper[@]}" virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
 	done
 	[ $tries = 1 ] || ! grep -q 'already' "$err" || status=0
 	cat "$out"
@@ -139,11 +139,12 @@ fair_clock() { # -> fair_ms
 	fair_then=$now fair_ms=$((fair_us / 1000))
 }
 
-# Wait until COMMAND succeeds, for so long by that clock.
+# Wait until COMMAND succeeds. SECONDS is what that takes at most on a machine that is neither slow nor busy; the deadline only
+# ends what hangs: ten times as long, and never less than five minutes, by that clock.
 wait_until() { # SECONDS COMMAND...
 	local end
 	fair_clock
-	end=$((fair_ms + 1000 * $1 + 1000))
+	end=$((fair_ms + 10000 * ($1 > 30 ? $1 : 30)))
 	shift
 	until "$@"; do
 		fair_clock

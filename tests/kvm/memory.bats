@@ -34,7 +34,7 @@ teardown() {
 }
 
 qtest() { # COMMAND...
-	timeout 10 perl -MIO::Socket::UNIX -e '
+	timeout 300 perl -MIO::Socket::UNIX -e '
 		my $qtest = IO::Socket::UNIX->new(shift) or die "no socket";
 		for (@ARGV) {
 			print $qtest "$_\n";

@@ -27,7 +27,7 @@ teardown() {
 
 wss() { # ARGUMENT...
 	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	timeout -k 5 500 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	err=$(cat "$BATS_TEST_TMPDIR/err")
 	printf '$ virt-wss %s -> %s\n%s\n' "$*" "$status" "$err"
 }

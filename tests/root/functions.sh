@@ -46,10 +46,10 @@ root_teardown_file() {
 	[ -z "${embed_owner-}" ] || embed_cleanup
 }
 
-# Runs virt-wss with a deadline: status, stdout in $out, stderr in $err.
+# Runs virt-wss with a deadline that only ends what hangs: status, stdout in $out, stderr in $err.
 wss() { # ARGUMENT...
 	status=0
-	timeout -k 5 180 "${wss_as[@]}" "$virt_wss" "$@" \
+	timeout -k 5 500 "${wss_as[@]}" "$virt_wss" "$@" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	out=$(cat "$BATS_TEST_TMPDIR/out")
 	err=$(cat "$BATS_TEST_TMPDIR/err")
@@ -90,7 +90,7 @@ one_line_error() { # REGULAR-EXPRESSION
 # Acts as a client of QEMU; prints what it answers to the last command.
 qmp_ask() { # SOCKET COMMAND...: in JSON, or a name only
 	# shellcheck disable=SC2016
-	timeout 10 perl -MIO::Socket::UNIX -e '
+	timeout 300 perl -MIO::Socket::UNIX -e '
 		my $qmp = IO::Socket::UNIX->new(shift) or die "no socket";
 		my $line = <$qmp>;
 		for my $command ("qmp_capabilities", @ARGV) {
