@@ -8,8 +8,9 @@ load functions.sh
 load standstill-functions.sh
 
 setup_file() {
-	root_setup_file perl
+	root_setup_file perl gcc
 	[ -z "$root_missing" ] || return 0
+	clock_make
 	embed_guest_start web1 args="wss.map=256 wss.touch=64"
 	embed_guest_wait_ready web1
 	embed_guest_wait_state web1 touching
@@ -50,7 +51,7 @@ teardown_file() {
 	is_seen_everywhere freezer "frozen by its cgroup"
 	mkdir "$group/inner"
 	echo "$pid" >"$group/inner/cgroup.procs"
-	sample_with_stops freezer 1 1
+	sample_with_stops freezer 200 200
 	is_degraded "frozen by its cgroup"
 	echo "$pid" >"$group/cgroup.procs"
 	rmdir "$group/inner"
@@ -73,7 +74,7 @@ go_on_by_move() { echo "$pid" >"$group_home/cgroup.procs"; }
 	group_enter "$mount"
 	echo "$pid" >"$group_home/cgroup.procs"
 	stop_by_freezer
-	sample_with_stops move 1 1
+	sample_with_stops move 200 200
 	is_degraded "frozen by its cgroup"
 }
 
@@ -90,7 +91,9 @@ limit_group_enter() {
 
 @test "throttled to nearly nothing" {
 	limit_group_enter
-	is_seen_everywhere limit "throttled by a CPU limit"
+	sample_with_limit limit
+	is_degraded "throttled by a CPU limit" 20
+	guest_lives
 }
 
 # Its vCPU alone, so that QEMU answers.
@@ -101,15 +104,19 @@ limit_group_enter() {
 	group_enter "$mount" freezer
 	echo "$pid" >"$group_home/cgroup.procs"
 	echo "$vcpu" >"$group/tasks"
-	wss_start migrate-estimate web1 --bandwidth 1GiB/s --window 2s
+	# The window ends once the guest is frozen.
+	clock_begin
+	wss_start migrate-estimate web1 --bandwidth 1GiB/s --window 10s
 	stop_by_freezer
+	pass 14
 	wss_wait
+	clock_end
 	[ "$status" = 1 ]
 	[ -z "$out" ]
 	one_line_error 'web1: the guest was (.* and )?frozen by its cgroup for about [0-9]+ %.* of the window$'
 	# What is known from the windows before the stop is kept, and the reason for the others named.
 	go_on_by_freezer
-	wss_launch migrate-estimate web1 --bandwidth 1GiB/s --window 2s
+	wss_launch migrate-estimate web1 --bandwidth 1GiB/s --window 5s
 	wait_until 30 sampling
 	stop_by_freezer
 	wss_wait
@@ -126,32 +133,43 @@ sampling() {
 	grep -q 'its writes are sampled' "$BATS_TEST_TMPDIR/err" || ! kill -0 "$wss_pid" 2>/dev/null
 }
 
+# Whether a sample says of the guest that it was kept from running. On a busy machine others may starve it, which is no fault.
+is_kept() {
+	wss sample "$1" --window 3s --output csv
+	[ "$status" = 0 ] || [[ $err == *"touched nothing at all within the window"* ]] || return 0
+	[[ $out$err =~ "the guest was "(.*" % and ")?(stopped|frozen|throttled|blocked|paused|suspended) ]]
+}
+
+is_ok() {
+	refute is_kept "$1" || { kept=1; return 0; }
+	[ "$(field quality)" = ok ]
+}
+
+# Each of N samples tells of no standstill, and so many are ok.
+is_healthy() { # GUEST N
+	local i kept=''
+	for ((i = 0; i < $2; i++)); do
+		wait_until 60 is_ok "$1"
+		[ -z "$kept" ]
+	done
+}
+
 @test "a guest whose quota is half a CPU, in short or long periods, is healthy" {
 	limit_group_enter
 	for period in 100000 1000000; do
 		go_on_by_limit
 		limit_to $((period / 2)) "$period"
-		wss sample web1 --window 3s --output csv
-		[ "$status" = 0 ]
-		[ "$(field quality)" = ok ]
+		is_healthy web1 1
 	done
 	go_on_by_limit
 }
 
 @test "a busy guest that competes for the CPU is healthy, and so is an idle one" {
 	hogs_start
-	for ((i = 0; i < 3; i++)); do
-		wss sample web1 --window 3s --output csv
-		[ "$status" = 0 ]
-		[ "$(field quality)" = ok ]
-	done
+	is_healthy web1 3
 	hogs_end
 	root_new
 	embed_guest_start idle1 args="wss.map=256 wss.touch=64 wss.idle=3600"
 	embed_guest_wait_ready idle1
-	for ((i = 0; i < 3; i++)); do
-		wss sample idle1 --window 3s --output csv
-		[ "$status" = 0 ]
-		[ "$(field quality)" = ok ]
-	done
+	is_healthy idle1 3
 }
