@@ -31,7 +31,7 @@ daemon_runs() {
 
 daemon_start() {
 	daemon_runs || as_nobody libvirtd -d --timeout 300 3>&-
-	wait_until 30 as_nobody timeout 20 virsh -q -c qemu:///session version >/dev/null 2>&1
+	wait_until 30 as_nobody timeout 100 virsh -q -c qemu:///session version >/dev/null 2>&1
 }
 
 daemon_gone() {

@@ -7,8 +7,9 @@
 load functions.sh
 
 setup_file() {
-	root_setup_file
+	root_setup_file gcc
 	[ -z "$root_missing" ] || return 0
+	clock_make
 	embed_guest_start good args="wss.map=96 wss.touch=64 wss.rate=200000"
 	embed_guest_start paused args="wss.map=64" paused=1
 	embed_guest_start off args="wss.map=64" define=only
@@ -54,7 +55,7 @@ victim_gone() {
 }
 
 @test "several domains with a bad one: the others are measured, exit 3" {
-	wss sample nobody good off paused --window 1s --output csv
+	wss_whole good sample nobody good off paused
 	[ "$status" = 3 ]
 	good_row=$(field domain | grep -n '^good$' | cut -d: -f1)
 	[ "$(field wss_bytes | sed -n "${good_row}p")" -gt $((32 << 20)) ]
@@ -70,7 +71,7 @@ victim_gone() {
 @test "no DOMAIN means every running domain" {
 	for words in "" --all; do
 		# shellcheck disable=SC2086
-		wss sample $words --window 500ms --output csv
+		wss sample $words --window 2s --output csv
 		# A paused guest is not running: it is reported, but does not count as missing.
 		[ "$status" = 0 ]
 		[ "$(field domain)" = good ]
@@ -80,12 +81,10 @@ victim_gone() {
 
 @test "SIGINT within the window exits 130 at once, SIGTERM 143, and the guest runs" {
 	for signal in INT TERM; do
-		wss_start sample good --window 60s
-		began=$SECONDS
+		wss_start sample good --window 24h
 		kill -"$signal" "$wss_pid"
 		wss_wait
 		[ "$status" = $((128 + $(kill -l "$signal"))) ]
-		[ $((SECONDS - began)) -le 30 ]
 		one_line_error 'interrupted'
 		good_runs
 	done
@@ -113,21 +112,23 @@ victim_gone() {
 
 @test "a guest that is killed within the window exits 1 long before the window ends" {
 	start_victim victim1
-	wss_start sample victim1 --window 60s
+	wss_start sample victim1 --window 24h
 	victim=$(embed_guest_pid victim1)
-	began=$SECONDS
 	kill -KILL "$victim"
 	wss_wait
 	[ "$status" = 1 ]
-	[ $((SECONDS - began)) -le 30 ]
 	one_line_error 'victim1'
 	wait_until 10 victim_gone
 }
 
 @test "a guest is killed while others are measured: they are measured, exit 3" {
 	start_victim victim2
-	wss_start sample good victim2 --window 4s --output csv
+	clock_begin
+	wss_start sample good victim2 --window 600s --output csv
 	kill -KILL "$(embed_guest_pid victim2)"
+	run_a_while "$(embed_guest_pid good)"
+	pass 604
+	clock_end
 	wss_wait
 	[ "$status" = 3 ]
 	good_row=$(field domain | grep -n '^good$' | cut -d: -f1)

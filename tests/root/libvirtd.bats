@@ -11,8 +11,9 @@ load daemon-functions.sh
 hung=(h1 h2 h3 h4 h5 h6) healthy=(a1 m1 z1)
 
 setup_file() {
-	root_setup_file libvirtd virsh setpriv
+	root_setup_file libvirtd virsh setpriv gcc
 	[ -z "$root_missing" ] || return 0
+	clock_make
 	daemon_new
 }
 
@@ -91,19 +92,19 @@ teardown() {
 	done
 }
 
-@test "the service survives what happens to libvirtd, and is connected again within 5 s" {
-	timeout -k 5 800 "$WSS_SRCDIR/tests/soak/libvirtd.sh" 4 2 3>&-
+@test "the service survives what happens to libvirtd, and is connected again" {
+	"$WSS_SRCDIR/tests/soak/libvirtd.sh" 4 2 3>&-
 }
 
 @test "guests whose QEMU hangs do not disturb the others, however many they are" {
 	local command guest pids=()
 	guests_create
 	guests_hang
-	wss -c qemu:///session sample --all --window 200ms --deadline 15s --output csv
+	wss -c qemu:///session sample --all --window 1s --deadline 30s --output csv
 	[ "$status" = 3 ]
 	told_apart domain
 	for command in methods balloon; do
-		"${wss_as[@]}" timeout 180 "$virt_wss" -c qemu:///session $command --output csv \
+		"${wss_as[@]}" timeout 500 "$virt_wss" -c qemu:///session $command --output csv \
 			>"$BATS_TEST_TMPDIR/$command.out" 2>"$BATS_TEST_TMPDIR/$command.err" 3>&- &
 		pids+=($!)
 	done
@@ -118,7 +119,7 @@ teardown() {
 		told_apart domain
 	done
 	"${wss_as[@]}" "$virt_wss" -c qemu:///session serve --no-store --period 1s --window 200ms --boot 1ms \
-		--textfile "$dir/run/metrics" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+		--max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	wss_pid=$!
 	wait_until 30 measured "$dir/run/metrics" || { cat "$BATS_TEST_TMPDIR/err"; kill -KILL $wss_pid; false; }
 	rm "$dir/run/metrics"
@@ -129,7 +130,7 @@ teardown() {
 	for guest in "${hung[@]}"; do
 		kill -CONT "$(guest_pid "$guest")"
 	done
-	wss -c qemu:///session sample --all --window 200ms --output csv
+	wss -c qemu:///session sample --all --window 2s --output csv
 	[ "$status" = 0 ]
 	[ "$(field domain | wc -l)" = 9 ]
 }
@@ -170,23 +171,23 @@ is_steady() {
 # How many connections are in use depends on how many windows coincide, so the service is held when they are counted.
 # libvirt's events tell of a pause however short it is; its state, which is asked before and after, does not.
 @test "a guest that virsh suspends and resumes within one window: degraded, with the share" {
-	local seconds share paused
+	local seconds share
 	[ -e "$embed_root/s/run/libvirt/qemu/run/a1.pid" ] || guest_create a1
-	for seconds in 1 0; do
-		wss_start -c qemu:///session sample a1 --window 6s --output csv
-		paused=${EPOCHREALTIME/[.,]/}
+	for seconds in 300 0; do
+		clock_begin
+		wss_start -c qemu:///session sample a1 --window 600s --output csv
 		as_nobody virsh -q -c qemu:///session suspend a1
-		sleep "$seconds"
+		[ "$seconds" = 0 ] || pass "$seconds"
 		as_nobody virsh -q -c qemu:///session resume a1
-		paused=$((${EPOCHREALTIME/[.,]/} - paused))
+		pass $((604 - seconds))
+		clock_end
 		wss_wait
 		[ "$status" = 0 ]
 		[ "$(field quality)" = degraded ]
 		share=$(sed -nE 's/.*the guest was (.* % and )?paused for about ([0-9.]+) %.*/\2/p' <<<"$out$err" | head -n 1)
 		echo "share $share"
-		# From the sleep's length to that of all, in percent of the window.
-		awk -v share="$share" -v seconds="$seconds" -v paused="$((paused / 1000))" -v window="$(field window_seconds)" \
-			'BEGIN { exit !(share > 0 && share >= 99 * seconds / window - 1 && share <= 0.1 * paused / window + 1) }'
+		# In percent of the window, of which the commands take next to nothing.
+		awk -v share="$share" -v least=$((seconds / 6)) 'BEGIN { exit !(share > 0 && share >= least - 2 && share <= least + 10) }'
 	done
 }
 
@@ -195,7 +196,7 @@ is_steady() {
 	local guest daemon steady=0 hold=$dir/run/hold
 	guests_create
 	"${wss_as[@]}" env VIRT_WSS_FAULT=short-idle "$virt_wss" -c qemu:///session serve --no-store --period 1s \
-		--window 200ms --boot 1ms --textfile "$dir/run/metrics" --hold-file "$hold" \
+		--window 200ms --boot 1ms --max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" --hold-file "$hold" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	wss_pid=$!
 	wait_until 30 measured "$dir/run/metrics"
@@ -228,7 +229,7 @@ is_steady() {
 # SECONDS that libvirt takes for its capabilities, as often as it is asked.
 sample_slowly() {
 	wss_as=("${nobody[@]}" env LD_PRELOAD="$dir/hang.so" WSS_HANG=virConnectGetCapabilities: WSS_HANG_SECONDS="$1")
-	wss -c qemu:///session sample --all --window 200ms --deadline "$2" --output csv
+	wss -c qemu:///session sample --all --window 2s --deadline "$2" --output csv
 }
 
 @test "a libvirt that is slow to say its capabilities is asked once, for however many guests" {

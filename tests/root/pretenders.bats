@@ -13,8 +13,9 @@ none=00000000-0000-0000-0000-000000000000
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 
 setup_file() {
-	root_setup_file
+	root_setup_file gcc
 	[ -z "$root_missing" ] || return 0
+	clock_make
 	embed_guest_start web1 args='wss.map=128 wss.touch=64 wss.rate=200000'
 	embed_guest_wait_ready web1
 	embed_guest_wait_state web1 touching
@@ -104,7 +105,7 @@ reuse() { # FAKE UUID SERVER-OPTION... -- VICTIM-OPTION...
 		die "pid $victim, not $listener" if $victim != $listener;
 		ready("$out/victim");
 		put("referenced", referenced($victim));
-		my $wss = spawn("$out/out", "sh", "-c", 'exec timeout -k 5 120 "$@" 2>"$0"', "$out/err",
+		my $wss = spawn("$out/out", "sh", "-c", 'exec timeout -k 5 500 "$@" 2>"$0"', "$out/err",
 			$virt_wss, "--qmp", "$dir/socket", qw(sample --pause --window 300ms));
 		for (;;) {
 			my $pid = waitpid -1, 2; # WUNTRACED
@@ -117,7 +118,7 @@ reuse() { # FAKE UUID SERVER-OPTION... -- VICTIM-OPTION...
 		put("status", $? >> 8);
 		put("referenced", referenced($victim));
 EOF
-	timeout -k 5 240 unshare --pid --fork --kill-child --mount-proc perl "$BATS_TEST_TMPDIR/inside" \
+	timeout -k 5 550 unshare --pid --fork --kill-child --mount-proc perl "$BATS_TEST_TMPDIR/inside" \
 		"$BATS_TEST_TMPDIR" "$virt_wss" "$dir" "$fake" ${#server[@]} "${server[@]}" "$@" 3>&-
 	cat "$BATS_TEST_TMPDIR"/{status,out,err,referenced}
 	status=$(cat "$BATS_TEST_TMPDIR/status")
@@ -288,7 +289,7 @@ pretend() { # N
 measures_web1() {
 	local from now
 	from=$(embed_guest_field web1 time_ms)
-	wss sample web1 --window 1s --output csv
+	wss_whole web1 sample web1
 	[ "$status" = 0 ] || return 1
 	now=$(embed_guest_field web1 time_ms)
 	wait_until 10 embed_guest_past web1 "$now" touching || return 1

@@ -8,8 +8,9 @@
 load functions.sh
 
 setup_file() {
-	root_setup_file
+	root_setup_file gcc
 	[ -z "$root_missing" ] || return 0
+	clock_make
 	export dir=$embed_root/qmp
 	chmod 711 "$embed_root"
 	install -d -o 65534 -g 65534 "$dir"
@@ -49,7 +50,7 @@ qmp_other() { # COMMAND
 
 @test "an ordinary user measures a guest of their own" {
 	from=$(embed_guest_field plain time_ms)
-	wss --qmp "$dir/socket" sample --output csv
+	wss_whole plain --qmp "$dir/socket" sample
 	[ "$status" = 0 ]
 	[ "$(field domain)" = plain ]
 	[ "$(field quality)" = ok ]
@@ -62,7 +63,7 @@ qmp_other() { # COMMAND
 # serve keeps these, and two for BPF: src/serve/rights.h.
 @test "two capabilities are enough to measure a guest of another user, and one is not" {
 	wss_as=(setpriv --no-new-privs --inh-caps=-all '--bounding-set=-all,+sys_ptrace,+dac_override')
-	wss --qmp "$dir/socket" sample --window 1s --output csv
+	wss --qmp "$dir/socket" sample --window 2s --output csv
 	[ "$status" = 0 ]
 	[ "$(field quality)" = ok ]
 	for cap in sys_ptrace dac_override; do
@@ -96,9 +97,13 @@ qmp_other() { # COMMAND
 }
 
 @test "a guest that is paused within the window and resumed: degraded, with the reason" {
-	wss_start --qmp "$dir/socket" sample --window 3s --output json
+	clock_begin
+	wss_start --qmp "$dir/socket" sample --window 600s --output json
 	qmp_other stop
 	qmp_other cont
+	run_a_while "$(<"$dir/pid")"
+	pass 604
+	clock_end
 	wss_wait
 	[ "$status" = 0 ]
 	grep -q '"quality": *"degraded"' <<<"$out"
@@ -111,22 +116,26 @@ qmp_other() { # COMMAND
 	wss --qmp "$dir/socket" sample --window 500ms
 	[ "$status" = 1 ]
 	one_line_error paused
-	now=$(embed_guest_field plain time_ms)
-	refute wait_until 2 embed_guest_past plain "$now"
+	# It gets no processor.
+	[[ $(qmp_ask "$dir/other" query-status) == *'"status": "paused"'* ]]
 	qmp_other cont
 	embed_guest_alive plain
 }
 
 @test "one controller per guest: the second is refused, and the first ends well" {
-	wss_start --qmp "$dir/socket" sample --window 8s
+	clock_begin
+	wss_start --qmp "$dir/socket" sample --window 600s
+	clock_end
 	first_pid=$wss_pid
 	status=0
-	"${wss_as[@]}" timeout 20 "$virt_wss" --qmp "$dir/other" sample --window 500ms \
+	"${wss_as[@]}" timeout 300 "$virt_wss" --qmp "$dir/other" sample --window 500ms \
 		>"$BATS_TEST_TMPDIR/out2" 2>"$BATS_TEST_TMPDIR/err2" || status=$?
 	cat "$BATS_TEST_TMPDIR/out2" "$BATS_TEST_TMPDIR/err2"
 	[ "$status" = 1 ]
 	grep -qi 'another\|busy' "$BATS_TEST_TMPDIR/err2"
 	wss_pid=$first_pid
+	run_a_while "$(<"$dir/pid")"
+	pass 604
 	wss_wait
 	[ "$status" = 0 ]
 }
@@ -135,7 +144,7 @@ qmp_other() { # COMMAND
 	wss_start --qmp "$dir/socket" sample --window 60s
 	kill -KILL "$wss_pid"
 	wss_wait
-	wss --qmp "$dir/other" sample --window 500ms
+	wss --qmp "$dir/other" sample --window 2s
 	[ "$status" = 0 ]
 }
 
@@ -165,7 +174,7 @@ pauses_begin() {
 	perl -MIO::Socket::UNIX -e '
 		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
 		$qmp->syswrite(qq({"execute": "qmp_capabilities"}\n));
-		alarm 120;
+		alarm 3600;
 		do {
 			$qmp->syswrite(qq({"execute": "stop"}\n{"execute": "cont"}\n));
 			select(undef, undef, undef, 0.1);

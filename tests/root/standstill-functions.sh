@@ -5,6 +5,7 @@
 # stopped_by_WAY, which tells whether it stands still by now. On a busy machine that takes its time.
 
 window_s=600 # of the samples, by the test's clock
+clock_s=0
 inventory=() # options for virt-wss that name another one than libvirt's
 
 # Busy processes. As many as make four for each CPU with what runs already, if nothing else is asked for.
@@ -122,49 +123,21 @@ stop_by_memory() { wait_until 30 memory_limit; }
 stopped_by_memory() { vcpu_stat stat | grep -q ') D '; }
 go_on_by_memory() { echo -1 >"$group/memory.limit_in_bytes"; }
 
-# Windows have a clock of their own (tests/tools/stepped-clock.c), which goes on when the test says so: a stop lasts for as long
-# as it says, however busy the machine is.
-clock_make() { # -> clock_library, for setup_file
-	export clock_library=$BATS_FILE_TMPDIR/stepped-clock.so
-	gcc -O2 -D_GNU_SOURCE -fvisibility=hidden -shared -fPIC -o "$clock_library" "$WSS_SRCDIR/tests/tools/stepped-clock.c" -ldl
-}
-
-clock_begin() {
-	clock=$BATS_TEST_TMPDIR/clock clock_s=0
-	head -c 16 /dev/zero >"$clock"
-	wss_as=(env LD_PRELOAD="$clock_library" WSS_CLOCK="$clock")
-}
-
-clock_end() {
-	wss_as=()
-}
-
-clock_is_noticed() {
-	[ "$(od -A n -t u8 -j 8 -N 8 "$clock")" -ge $((clock_s * 1000000000)) ] || ! kill -0 "$wss_pid" 2>/dev/null
-}
-
-# The first step is for a look at the guest as it is now, as looks are at most a second apart.
-pass() { # SECONDS
-	local step
-	for step in 2 $(($1 - 2)); do
-		clock_s=$((clock_s + step))
-		perl -e 'open(my $clock, "+<", $ARGV[0]) or die; syswrite($clock, pack("Q", $ARGV[1] * 1e9))' "$clock" "$clock_s"
-		wait_until 60 clock_is_noticed || return 1
-	done
-}
-
+# In ms, by the clock of the windows.
 now_ms() {
 	echo $((clock_s * 1000 + ${EPOCHREALTIME/[.,]/} / 1000))
 }
 
 # Takes a sample and stops the guest within it -> window_ms, stops: of each in ms when it was told to stop, stood still,
-# was told to go on, and went on. The window begins when virt-wss says so, and lasts until its time has passed.
+# was told to go on, and went on. The window begins when virt-wss says so, and lasts until its time has passed. The guest has
+# touched something by then.
 sample_with_stops() { # WAY WAIT-S STOP-S [TIMES]
 	local time told still on way=$1 wait_s=$2 stop_s=$3
 	stops=''
 	clock_begin
 	wss_start "${inventory[@]}" sample "$guest" --window "$window_s" --output csv
 	window_ms=$(stat -c %.3Y "$BATS_TEST_TMPDIR/err" | tr -d .)
+	[ "$wait_s" = 0 ] || run_a_while "$pid"
 	for ((time = 0; time < ${4-1}; time++)); do
 		[ "$wait_s" = 0 ] || pass "$wait_s"
 		told=$(now_ms)
@@ -176,6 +149,7 @@ sample_with_stops() { # WAY WAIT-S STOP-S [TIMES]
 		"go_on_by_$way"
 		stops+="$told $still $on $(now_ms)"$'\n'
 	done
+	[ "$wait_s" != 0 ] || run_a_while "$pid"
 	pass $((window_s - clock_s > 3 ? window_s - clock_s : 3))
 	clock_end
 	wss_wait

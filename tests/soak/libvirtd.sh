@@ -3,8 +3,9 @@
 #
 # libvirtd.sh STOPS KILLS: runs the service over 60 invented guests of a libvirtd of its own, stops and resumes
 # that libvirtd STOPS times and kills it KILLS times, and checks that the service survives and is
-# connected again within 5 s, on a busy machine of the time that it has for that. Prints each recovery; the last line is "N stops, N kills, N crashes, longest recovery
-# N ms". The exit status is 1 after a crash or a longer recovery. VIRT_WSS is the program to try; its seed is printed.
+# connected again. Prints each recovery, on a busy machine of the time that it has for that; the last line is "N stops, N kills,
+# N crashes, longest recovery N ms". The exit status is 1 after a crash or without a recovery. VIRT_WSS is the program to try;
+# its seed is printed.
 set -u
 
 : "${WSS_BUILDDIR:?}"
@@ -12,7 +13,7 @@ set -u
 . "$(dirname "$0")/../../scripts/embed.sh"
 stops=$1 kills=$2
 guests=60
-recovery_ms=5000
+hang_ms=300000 # what takes longer hangs
 RANDOM=${WSS_SEED:-$$}
 echo "seed ${WSS_SEED:-$$}"
 dir=$(mktemp -d /tmp/wss-libvirtd.XXXXXX) || exit 1
@@ -22,7 +23,7 @@ install -m 755 "${VIRT_WSS:-$WSS_BUILDDIR/virt-wss}" "$dir/virt-wss"
 nobody=(env -u LIBVIRT_DEFAULT_URI HOME="$dir" XDG_RUNTIME_DIR="$dir/run" XDG_CONFIG_HOME="$dir/config"
 	XDG_CACHE_HOME="$dir/cache" setpriv --reuid=65534 --regid=65534 --clear-groups)
 socket=$dir/run/libvirt/libvirt-sock
-daemon='' service='' crashes=0 longest=0
+daemon='' service='' crashes=0 lost=0 longest=0
 
 # shellcheck disable=SC2317
 cleanup() {
@@ -53,7 +54,7 @@ wait_ms() { # MS COMMAND...
 }
 
 answers() {
-	"${nobody[@]}" timeout 20 virsh -q -c "$uri" version >/dev/null 2>&1
+	"${nobody[@]}" timeout 100 virsh -q -c "$uri" version >/dev/null 2>&1
 }
 
 daemon_start() {
@@ -95,7 +96,7 @@ daemon_crashed() {
 	echo "libvirtd ended by itself with status $?"
 	rm -f "$dir/run/libvirt/"*.pid
 	daemon_start
-	wait_ms 20000 answers
+	wait_ms $hang_ms answers
 }
 
 has_recovered() {
@@ -107,8 +108,9 @@ recover() { # ROUND
 	local start
 	fair_clock
 	start=$fair_ms
-	if ! wait_ms 15000 has_recovered; then
+	if ! wait_ms $hang_ms has_recovered; then
 		echo "$1: not connected"
+		lost=$((lost + 1))
 	fi
 	fair_clock
 	start=$((fair_ms - start))
@@ -128,7 +130,7 @@ recover() { # ROUND
 chmod 644 "$dir/node.xml"
 uri="test+unix://$dir/node.xml?socket=$socket"
 daemon_start
-wait_ms 20000 answers || { echo 'libvirtd does not answer' >&2; exit 1; }
+wait_ms $hang_ms answers || { echo 'libvirtd does not answer' >&2; exit 1; }
 service_start
 pause 1500
 for ((round = 1; round <= stops; round++)); do
@@ -146,13 +148,13 @@ for ((round = 1; round <= kills; round++)); do
 	pause $((RANDOM % 2000))
 	rm -f "$dir/run/libvirt/"*.pid
 	daemon_start
-	wait_ms 20000 answers
+	wait_ms $hang_ms answers
 	recover "kill $round"
 	pause $((300 + RANDOM % 700))
 	check_service "kill $round"
 done
 kill -TERM "$service"
-wait_ms 5000 has_ended || { echo 'it did not end within 5 s'; crashes=$((crashes + 1)); }
+wait_ms $hang_ms has_ended || { echo 'it does not end'; crashes=$((crashes + 1)); }
 service=''
 echo "$stops stops, $kills kills, $crashes crashes, longest recovery $longest ms"
-[ $crashes = 0 ] && [ $longest -le $recovery_ms ]
+[ $crashes = 0 ] && [ $lost = 0 ]

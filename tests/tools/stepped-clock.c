@@ -22,7 +22,7 @@
 
 static struct {
 	volatile uint64_t added_ns, noticed_ns;
-} *file;
+} * file;
 
 /* What the thread has last been told. */
 static _Thread_local uint64_t told_ns;
