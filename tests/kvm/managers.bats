@@ -148,7 +148,7 @@ has_series() { # REGULAR-EXPRESSION
 	wss -c kvm:/// record cloudy --for 2s --interval 500ms -o "$BATS_TEST_TMPDIR/cloudy.rec"
 	[ "$status" = 0 ]
 	"$virt_wss" -c kvm:/// serve --continuous --listen "unix:$BATS_TEST_TMPDIR/http" --window 500ms --period 2s --boot 1s \
-		--max-pressure 0 --budget 100% 3>&- &
+		--max-pressure 0 --max-stall 5s --budget 100% 3>&- &
 	serve_pid=$!
 	small_pids+=" $serve_pid"
 	wait_until 60 has_series "virt_wss_working_set_bytes{domain=\"cloudy\",uuid=\"$uuid\""

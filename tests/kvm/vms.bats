@@ -14,32 +14,27 @@ vms() { # ARGUMENT...
 	out=${out//$'\r'/}
 }
 
-# The samples of the guests named, or of all -> one line each: DOMAIN BYTES
-measured() { # DOMAIN...
-	vms sample --window 500ms --columns domain,wss_bytes "$@" >&2
-	[ "$status" = 0 ] || return 1
-	tr , ' ' <<<"$out" | tail -n +2
+exact() { # DOMAIN PAGES
+	kvm_sample_exact "$2" -c kvm:/// sample "$1"
 }
 
 @test "a VMM that is not QEMU, one that has forked, and two VMs in a process: exact" {
-	local forked lines pages pair
+	local forked pair
 	small_start tiny 3000
-	lines=$(measured "tiny-$small_pid")
-	kvm_exact "${lines##* }" 3000
+	exact "tiny-$small_pid" 3000
 	small_start forker 700 fork
 	forked=$small_pid
-	lines=$(measured "$forked")
-	kvm_exact "${lines##* }" 700
+	exact "$forked" 700
 	small_start pair 1000 2000
 	# Other tests' guests may run on this host, too.
 	vms list --columns domain
 	mapfile -t pair < <(grep "^pair-$small_pid\." <<<"$out")
-	lines=$(measured "${pair[@]}")
-	pages=$(awk '{ print int($2 / 4096 / 1000) * 1000 }' <<<"$lines" | sort -n | xargs)
-	[ "$pages" = "1000 2000" ]
-	while read -r _ bytes; do
-		kvm_exact "$bytes" $((bytes / 4096 / 1000 * 1000))
-	done <<<"$lines"
+	[ ${#pair[@]} = 2 ]
+	# Which of them is the larger is not known.
+	vms list "${pair[@]}" --columns memory_bytes
+	[ "$(field memory_bytes | head -n 1)" -lt $((2000 * 4096)) ] || pair=("${pair[1]}" "${pair[0]}")
+	exact "${pair[0]}" 1000
+	exact "${pair[1]}" 2000
 	# Each VM once, also that of which a child has the descriptor, too.
 	vms list --columns pid,memory_bytes
 	[ "$(grep -c "^$forked," <<<"$out")" = 1 ]
@@ -51,18 +46,15 @@ twice_ready() {
 }
 
 @test "a VMM that executes another program has another VM, and what was measured of the first one ends" {
-	local lines
 	small_start runner 700 exec 900
-	lines=$(measured "$small_pid")
-	kvm_exact "${lines##* }" 700
+	exact "$small_pid" 700
 	wss_start -c kvm:/// record "$small_pid" -o "$BATS_TEST_TMPDIR/runner.rec" --until-stopped --interval 300ms
 	wait_until 30 test -s "$BATS_TEST_TMPDIR/runner.rec"
 	kill -USR2 "$small_pid"
 	wait_until 20 twice_ready
 	wss_wait
 	[[ $err =~ "the VM is gone"|"the guest has ended" ]]
-	lines=$(measured "$small_pid")
-	kvm_exact "${lines##* }" 900
+	exact "$small_pid" 900
 	vms list --columns pid
 	[ "$(grep -cx "$small_pid" <<<"$out")" = 1 ]
 }
@@ -135,12 +127,10 @@ twice_ready() {
 }
 
 @test "QEMU's RAM is found by the kernel's slots: two cells, memory that is shared and that is not" {
-	local lines
 	kvm_qemu_start two-cells 'pages=8192 order=random access=modify' -machine q35 -m 256 -smp 2 \
 		-object memory-backend-memfd,id=a,size=128M -object memory-backend-ram,id=b,size=128M \
 		-numa node,memdev=a,cpus=0 -numa node,memdev=b,cpus=1
-	lines=$(measured two-cells)
-	kvm_exact "${lines##* }" 8192
+	exact two-cells 8192
 	vms methods two-cells
 	[ "$status" = 0 ] && grep -q '^two-cells,mmu,1' <<<"$out"
 }
@@ -164,18 +154,32 @@ twice_ready() {
 	[ "$status" = 1 ] && [[ $err == *"a job running (its writes are logged, as for a migration)"* ]]
 }
 
-# Records a guest for some windows of half a second -> the file NAME.rec
-record() { # DOMAIN NAME OPTION...
-	local domain=$1 name=$2
-	shift 2
-	wait_until 60 recorded "$domain" -o "$BATS_TEST_TMPDIR/$name.rec" --interval 500ms "$@"
-	[ "$status" = 0 ]
+# Records a guest in windows of half a second until it has touched so many pages in all of them -> the file NAME.rec
+record() { # DOMAIN NAME PAGES OPTION...
+	local domain=$1 name=$2 pages=$3
+	shift 3
+	wait_until 60 recording_begins -c kvm:/// record "$domain" -o "$BATS_TEST_TMPDIR/$name.rec" --interval 500ms --until-stopped "$@"
+	recording_end "$name" "$pages"
 }
 
 # Another program may be measuring all VMs of this host.
-recorded() { # ARGUMENT...
-	wss -c kvm:/// record "$@"
+recording_begins() { # ARGUMENT...
+	wss_start "$@"
+	kill -0 "$wss_pid" 2>/dev/null && return
+	wss_wait
 	[[ $err != *"has locked it"* ]]
+}
+
+recording_end() { # NAME PAGES
+	[ -n "$wss_pid" ]
+	wait_until 60 has_pages "$1" "$2"
+	kill -INT "$wss_pid"
+	wss_wait
+	[ "$status" = 0 ]
+}
+
+has_pages() { # NAME PAGES
+	[ "$(reported "$1" regions reference_bytes 2>/dev/null | awk '{ n += $1 } END { print int(n / 4096) }')" -ge "$2" ]
 }
 
 # The values of a field in a table of a report, of the rows where KEY is VALUE; first the report is made.
@@ -187,7 +191,7 @@ for row in json.load(sys.stdin)[sys.argv[1]]:
 
 @test "a recording of a VMM that is not QEMU has its pages at their addresses" {
 	small_start tiny 3000
-	record "$small_pid" tiny --for 2s
+	record "$small_pid" tiny 3000
 	[ "$(reported tiny regions start_address)" = 0x0$'\n'0x100000000 ]
 	[ "$(reported tiny regions length_bytes)" = 1048576$'\n'$((3000 * 4096)) ]
 	[ "$(reported tiny regions reference_bytes | tail -n 1)" = $((3000 * 4096)) ]
@@ -201,7 +205,7 @@ for row in json.load(sys.stdin)[sys.argv[1]]:
 		-object memory-backend-memfd,id=a,size=128M -object memory-backend-ram,id=b,size=128M \
 		-numa node,memdev=a,cpus=0 -numa node,memdev=b,cpus=1 \
 		-object memory-backend-ram,id=c,size=64M -device pc-dimm,memdev=c,node=1
-	record dimm dimm --granularity 4k --for 8s
+	record dimm dimm 5000 --granularity 4k
 	[ "$(reported dimm regions start_address | xargs)" = "0x0 0x100000 0x8000000 0x100000000" ]
 	[ "$(reported dimm regions length_bytes | xargs)" = "1048576 $((127 << 20)) $((128 << 20)) $((64 << 20))" ]
 	[ "$(reported dimm regions reference_bytes | tail -n 1)" = $((2000 * 4096)) ]
@@ -229,9 +233,9 @@ has_intervals() { # N KIND
 
 @test "recordings by libvirt and by the kernel have the same addresses" {
 	kvm_guest_start both cells=128 memory=256 touch='pages=3000 first=31000 order=random access=modify'
-	record both kernel --for 2s
-	wss record both -o "$BATS_TEST_TMPDIR/libvirt.rec" --for 2s --interval 500ms
-	[ "$status" = 0 ]
+	record both kernel 3000
+	wss_start record both -o "$BATS_TEST_TMPDIR/libvirt.rec" --interval 500ms --until-stopped
+	recording_end libvirt 3000
 	[ "$(reported libvirt nodes node | xargs)" = "0 1" ]
 	wss diff "$BATS_TEST_TMPDIR/kernel.rec" "$BATS_TEST_TMPDIR/libvirt.rec" --output json
 	echo "$out"
@@ -313,8 +317,8 @@ policy_host() { # TEXT
 	local socket=$embed_root/lone.qmp
 	kvm_qemu_start lone 'pages=3000 order=random access=modify' -machine pc,memory-backend=m -m 256 \
 		-object memory-backend-memfd,id=m,size=256M
-	wss --qmp "$socket" record -o "$BATS_TEST_TMPDIR/lone.rec" --for 2s --interval 500ms
-	[ "$status" = 0 ]
+	wss_start --qmp "$socket" record -o "$BATS_TEST_TMPDIR/lone.rec" --interval 500ms --until-stopped
+	recording_end lone 3000
 	kvm_exact "$(reported lone regions reference_bytes | awk '{ n += $1 } END { print n }')" 3000
 	wss --qmp "$socket" balloon
 	[ "$status" = 2 ]
@@ -339,7 +343,7 @@ served() { # NAME
 	first=$small_pid
 	small_start tiny 600
 	"$WSS_BUILDDIR/virt-wss" -c kvm:/// serve --listen "unix:$BATS_TEST_TMPDIR/http" --history "$BATS_TEST_TMPDIR/h.db" \
-		--window 500ms --period 1s --boot 1s --budget 20% 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+		--window 500ms --period 1s --boot 1s --budget 20% --max-pressure 0 --max-stall 5s 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	small_pids+=" $!"
 	wait_until 60 served "tiny-$first"
 	wait_until 60 served "tiny-$small_pid"
@@ -350,18 +354,18 @@ served() { # NAME
 	refute has_series "virt_wss_balloon_bytes{domain=\"tiny-$small_pid\""
 }
 
-# Whether the service knows no more than this memory to be untouched since it watches the guest.
+# Whether the service knows exactly how much memory is untouched since it watches the guest, and that this is no more than so much.
 aged() { # NAME BYTES
 	curl -s --unix-socket "$BATS_TEST_TMPDIR/http" http://localhost/metrics |
-		awk -v name="$1" -v most="$2" '$0 ~ "^virt_wss_cold_bytes.domain=\"" name "\"" && /never/ && /high/ && $2 <= most { found = 1 }
-			END { exit !found }'
+		awk -v name="$1" -v most="$2" '$0 ~ "^virt_wss_cold_bytes.domain=\"" name "\"" && /never/ { bytes[/high/ ? "high" : "low"] = $2 }
+			END { exit !("high" in bytes && bytes["high"] <= most && bytes["low"] == bytes["high"]) }'
 }
 
 # Runs the service until that is so of both guests -> ran: seconds
 serve_once() { # GUEST BYTES GUEST BYTES
 	local begun=$SECONDS
 	"$virt_wss" -c kvm:/// serve --continuous --listen "unix:$BATS_TEST_TMPDIR/http" --period 4s --window 1s \
-		--boot 1s --max-pressure 0 --budget 100% 3>&- &
+		--boot 1s --max-pressure 0 --max-stall 5s --budget 100% 3>&- &
 	wss_pid=$!
 	small_pids+=" $wss_pid"
 	wait_until 60 aged "$1" "$2"
