@@ -42,10 +42,16 @@ setmem() { # MIB
 	as_nobody virsh -q -c qemu:///session setmem web1 "$1M" --live
 }
 
-keeps() { # MIB: for long enough that nothing else can follow
+# Also when all who might set it have ended, and the guest has reported once more.
+keeps() { # MIB
 	wait_until 20 taken_is web1 $(((assigned - $1) * mib))
-	sleep 3
+	wait_until 60 nobody_balloons
+	embed_guest_alive web1
 	taken_is web1 $(((assigned - $1) * mib))
+}
+
+nobody_balloons() {
+	refute pgrep -f "^$dir/virt-wss " >/dev/null
 }
 
 setup() {

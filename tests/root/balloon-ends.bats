@@ -68,7 +68,7 @@ libvirt_hold() {
 		apply_pid=$!
 		wait_until 120 taken_at_least web1 60
 		kill -STOP "$reader_pid"
-		refute timeout 10 dd if=/dev/zero of="$BATS_TEST_TMPDIR/messages.$signal" oflag=nonblock bs=1 count=100000
+		refute timeout 300 dd if=/dev/zero of="$BATS_TEST_TMPDIR/messages.$signal" oflag=nonblock bs=1 count=100000
 		kill -"$signal" "$apply_pid"
 		wait_until 60 none_left
 		wait_until 20 taken_is web1 0

@@ -65,19 +65,25 @@ calls_of() { # CLASS COMMAND...: -> calls
 }
 
 # A few calls of each class, spread evenly over those that an undisturbed run makes.
-each_of() { # N CLASS COMMAND...: runs the command with each failed, -> failed
-	local n=$1 class=$2 calls i
+each_of() { # N CLASS COMMAND...: runs the command with each failed
+	local n=$1 class=$2 calls i at
 	shift 2
 	calls_of "$class" "$@"
 	[ "$calls" -gt "$n" ]
-	failed=0
 	for ((i = 0; i < n; i++)); do
-		inject "$class" $((1 + (2 * i + 1) * calls / (2 * n)))
-		"$@"
-		failed=$((failed + $(state_number 1)))
-		ended_well
-		guest_runs
-		taken_is web1 0
+		at=$((1 + (2 * i + 1) * calls / (2 * n)))
+		while
+			inject "$class" $at
+			"$@"
+			ended_well
+			guest_runs
+			taken_is web1 0
+			[ "$(state_number 1)" = 0 ]
+		do
+			# This run waited less for the machine than those before, and made fewer calls.
+			at=$((at * 3 / 4))
+			[ $at -gt 0 ]
+		done
 	done
 	inject_nothing
 }
@@ -89,16 +95,13 @@ sample() { # OPTION...
 
 @test "sample --store: whichever call fails, the guest continues to run" {
 	each_of 6 alloc sample --store
-	[ "$failed" -ge 5 ]
 	each_of 3 library sample --store
-	[ "$failed" -ge 2 ]
 	sample --store
 	[ "$status" = 0 ]
 }
 
 @test "sample --pause: whichever call fails, the guest continues to run" {
 	each_of 5 alloc sample --pause
-	[ "$failed" -ge 4 ]
 }
 
 # Restores a guest that a killed controller has shrunk, according to the journal.
@@ -126,7 +129,6 @@ shrunk_restore() {
 
 @test "--restore: whichever call fails, the next run gives back the rest" {
 	each_of 2 alloc shrunk_restore
-	[ "$failed" -ge 1 ]
 }
 
 can_be_ended() {

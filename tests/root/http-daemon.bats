@@ -30,7 +30,7 @@ setup() {
 	as_nobody true
 	daemon_start
 	"${nobody[@]}" "$dir/virt-wss" -c qemu:///session serve --no-store --method refs --period 3s --window 1s \
-		--boot 1s --max-stall 10s --budget 100% --listen "unix:$dir/run/socket" 2>err 3>&- &
+		--boot 1s --max-stall 10s --max-pressure 0 --budget 100% --listen "unix:$dir/run/socket" 2>err 3>&- &
 	pid=$!
 }
 
@@ -51,14 +51,13 @@ is_old() {
 	has 'virt_wss_libvirt_up 0' && [ "$(age)" -ge 10 ]
 }
 
-# Whether 20 clients are all answered, 99 of 100 requests within MS; repeated because on a busy machine
-# clients wait for the processor.
-answers_within() { # MS
+# Checks that 20 clients are all answered.
+answers_all() {
 	local requests bad p50 p99 max
 	read -r requests bad p50 p99 max < <("$WSS_SRCDIR/tests/tools/http-client" scrape "unix:$dir/run/socket" 20 100)
-	echo "$requests requests, $bad bad, p50 $p50 ms, p99 $p99 ms, max $max ms"
-	[ "$requests" = 2000 ] && [ "$bad" = 0 ] || return 1
-	perl -e 'exit !($ARGV[0] < $ARGV[1])' "$p99" "$1"
+	echo "# $requests requests, $bad bad, p50 $p50 ms, p99 $p99 ms, max $max ms" >&3
+	[ "$requests" = 2000 ]
+	[ "$bad" = 0 ]
 }
 
 @test "while libvirtd is stopped scrapes are answered from what was measured" {
@@ -67,7 +66,7 @@ answers_within() { # MS
 	wait_until 90 has 'virt_wss_working_set_bytes{domain="web1".*} [1-9].*'
 	child=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
 	kill -STOP "$(daemon_pid)"
-	wait_until 120 answers_within 50
+	answers_all
 	# The service notices, and what it has measured stays, with its age.
 	wait_until 120 is_old
 	grep -q '^virt_wss_working_set_bytes{domain="web1"' page
@@ -78,21 +77,22 @@ page_time() { # -> when the page was rendered, in whole seconds since 1970
 	sed -n 's/^virt_wss_page_timestamp_seconds \([0-9]*\).*/\1/p' page
 }
 
-# Regularly, they are rendered every five seconds.
-@test "the pages show at once that libvirtd is back" {
+# Stops libvirtd and lets it go on. Whether the page that shows it back was rendered out of turn.
+is_back_out_of_turn() {
 	local before
+	kill -STOP "$(daemon_pid)"
+	wait_until 60 has 'virt_wss_libvirt_up 0'
+	before=$(page_time)
+	kill -CONT "$(daemon_pid)"
+	wait_until 30 has 'virt_wss_libvirt_up 1'
+	echo "after $(($(page_time) - before)) s"
+	[ $(($(page_time) - before)) -lt 4 ]
+}
+
+# Regularly, they are rendered every five seconds, and never sooner; on a busy machine sometimes later.
+@test "the pages show at once that libvirtd is back" {
 	wait_until 90 has 'virt_wss_libvirt_up 1'
-	# A busy machine only adds time: the best of a few attempts counts.
-	for _ in 1 2 3 4; do
-		kill -STOP "$(daemon_pid)"
-		wait_until 60 has 'virt_wss_libvirt_up 0'
-		before=$(page_time)
-		kill -CONT "$(daemon_pid)"
-		wait_until 30 has 'virt_wss_libvirt_up 1'
-		echo "after $(($(page_time) - before)) s"
-		[ $(($(page_time) - before)) -gt 3 ] || break
-	done
-	[ $(($(page_time) - before)) -le 3 ]
+	wait_until 60 is_back_out_of_turn
 }
 
 @test "the HTTP process of an ordinary user is confined, too" {

@@ -80,7 +80,7 @@ status_of() { # FIELD -> its value in /proc/PID/status
 	[[ $(status_of Uid) == "$(id -u $user) "* ]]
 	for user in root nosuchuser; do
 		status=0
-		timeout 20 "$virt_wss" -c test:///default serve --no-store --listen unix:other --http-user $user 2>err2 ||
+		timeout 300 "$virt_wss" -c test:///default serve --no-store --listen unix:other --http-user $user 2>err2 ||
 			status=$?
 		[ "$status" = 2 ]
 		[ "$(wc -l <err2)" = 1 ]

@@ -64,7 +64,7 @@ climbs() { # CALLS
 @test "a round calls down through the rooms, and climbs only to report to its caller" {
 	truncate -s 2M "$BATS_TEST_TMPDIR/walk"
 	WSS_WALK=$BATS_TEST_TMPDIR/walk LD_PRELOAD=$WSS_BUILDDIR/tests/tools/walk.so \
-		wss sample --all --store --publish --window 300ms --count 2
+		wss sample --all --store --publish --window 2s --count 2
 	[ "$status" = 0 ]
 	calls >"$BATS_TEST_TMPDIR/calls"
 	# The whole way was seen: each room that a sample passes, in the threads that measure and in main.
