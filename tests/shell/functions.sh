@@ -3,9 +3,12 @@
 # Loaded by tests of the command line. $virt_wss is the program that they run.
 # shellcheck disable=SC2034,SC2154
 
+# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+. "$WSS_SRCDIR/scripts/embed.sh"
+
 wss() { # ARGUMENT... -> status, out, err
 	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	timeout -k 5 300 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	out=$(cat "$BATS_TEST_TMPDIR/out")
 	err=$(cat "$BATS_TEST_TMPDIR/err")
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
@@ -21,11 +24,23 @@ silent_socket() { # -> silent, silent_pid
 	silent=$BATS_TEST_TMPDIR/silent
 	perl -MIO::Socket::UNIX -MPOSIX -e '
 		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
-		open(F, ">", "$ARGV[0].ready"); close F; alarm 120; pause' "$silent" 3>&- &
+		open(F, ">", "$ARGV[0].ready"); close F; alarm 600; pause' "$silent" 3>&- &
 	silent_pid=$!
-	local end=$((SECONDS + 60))
-	until [ -e "$silent.ready" ]; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.02
-	done
+	wait_until 300 [ -e "$silent.ready" ]
+}
+
+# The invented clocks of tests/tools/hang.c.
+
+clock_new() { # FILE SECONDS: how far it may go
+	printf '%09d %09d\n' "$2" 0 >"$1"
+}
+
+clock_limit() { # FILE SECONDS: likewise, of one that goes already
+	printf '%09d' "$2" 1<>"$1"
+}
+
+clock_is_at() { # FILE SECONDS
+	local now
+	read -r _ now <"$1"
+	[ $((10#$now)) -ge "$2" ]
 }

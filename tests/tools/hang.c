@@ -5,17 +5,176 @@
  * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: for any. The first
  * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first. With
  * WSS_HANG_SECONDS it only takes that long, and others wait for it, as for a slow libvirtd.
+ *
+ * With WSS_CLOCK=FILE the program has an invented clock instead of CLOCK_BOOTTIME, which its deadlines, periods and
+ * sleeps go by. FILE is "LIMIT NOW\n", nine digits of seconds each. The clock goes on while no thread of the program is
+ * ready to run, so that computing takes no time, however slow the machine is, and stops at LIMIT, which a test may
+ * raise at any time; NOW is what it reads. It is WSS_CLOCK_PACE times as fast as the real one, 10 by default.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libvirt/libvirt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* --- the clock --- */
+
+#define NS_PER_MS 1000000ULL
+#define NS_PER_S (1000 * NS_PER_MS)
+#define TICK_NS (5 * NS_PER_MS)
+/* It begins late enough for guests to have booted long before. */
+#define CLOCK_FROM_NS (1000000 * NS_PER_S)
+#define CLOCK_TEXT_LEN 20
+
+static char *clock_text; /* NULL: the real clock */
+static _Atomic uint64_t clock_ns;
+
+static uint64_t clock_now_ns(void)
+{
+	return CLOCK_FROM_NS + clock_ns;
+}
+
+/* Whether a thread other than this one runs, could do so, or waits for a disk. */
+static bool others_are_ready(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *task;
+	bool ready = !tasks;
+
+	while (!ready && (task = readdir(tasks))) {
+		char path[64], text[256];
+		const char *state;
+		ssize_t n;
+		int fd;
+
+		if (!isdigit(task->d_name[0]) || atoi(task->d_name) == gettid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%.16s/stat", task->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		state = strrchr(text, ')');
+		ready = state && (state[2] == 'R' || state[2] == 'D');
+	}
+	if (tasks)
+		closedir(tasks);
+	return ready;
+}
+
+static void *clock_tick(void *unused)
+{
+	const char *pace = getenv("WSS_CLOCK_PACE");
+	uint64_t step_ns = TICK_NS * (uint64_t)(pace ? atoi(pace) : 10);
+	const struct timespec tick = {.tv_nsec = TICK_NS};
+	char now[16];
+
+	for (;;) {
+		uint64_t limit_ns = strtoull(clock_text, NULL, 10) * NS_PER_S;
+
+		if (clock_ns < limit_ns && !others_are_ready())
+			clock_ns = clock_ns + step_ns < limit_ns ? clock_ns + step_ns : limit_ns;
+		snprintf(now, sizeof(now), "%09u", (unsigned)(clock_ns / NS_PER_S));
+		memcpy(clock_text + CLOCK_TEXT_LEN / 2, now, 9);
+		nanosleep(&tick, NULL);
+	}
+	return unused;
+}
+
+static void clock_begin(void)
+{
+	pthread_t ticker;
+
+	if (pthread_create(&ticker, NULL, clock_tick, NULL) != 0)
+		abort();
+}
+
+/* Before the program can confine itself. */
+__attribute__((constructor)) static void clock_map(void)
+{
+	const char *path = getenv("WSS_CLOCK");
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *text;
+
+	if (fd < 0)
+		return;
+	text = mmap(NULL, CLOCK_TEXT_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (text != MAP_FAILED)
+		clock_text = text;
+}
+
+EXPORT int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (id != CLOCK_BOOTTIME || !clock_text)
+		return REAL(clock_gettime)(id, ts);
+	pthread_once(&once, clock_begin);
+	ts->tv_sec = (time_t)(clock_now_ns() / NS_PER_S);
+	ts->tv_nsec = (long)(clock_now_ns() % NS_PER_S);
+	return 0;
+}
+
+/* Waits in many short waits, and then looks at the clock. */
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct timespec tick = {.tv_nsec = TICK_NS};
+	uint64_t until_ns;
+	int r;
+
+	if (!clock_text || n == 0 || !timeout || (!timeout->tv_sec && !timeout->tv_nsec))
+		return REAL(ppoll)(fds, n, timeout, mask);
+	until_ns =
+		clock_now_ns() + (uint64_t)timeout->tv_sec * NS_PER_S + (uint64_t)timeout->tv_nsec;
+	do
+		r = REAL(ppoll)(fds, n, &tick, mask);
+	while (r == 0 && clock_now_ns() < until_ns);
+	return r;
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * (long)NS_PER_MS};
+
+	if (!clock_text || n == 0 || ms <= 0)
+		return REAL(poll)(fds, n, ms);
+	return ppoll(fds, n, &timeout, NULL);
+}
+
+static void clock_sleep_until(uint64_t when_ns)
+{
+	const struct timespec tick = {.tv_nsec = TICK_NS};
+
+	while (clock_now_ns() < when_ns)
+		nanosleep(&tick, NULL);
+}
+
+EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *ts,
+			   struct timespec *left)
+{
+	if (id != CLOCK_BOOTTIME || !clock_text || !(flags & TIMER_ABSTIME))
+		return REAL(clock_nanosleep)(id, flags, ts, left);
+	clock_sleep_until((uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec);
+	return 0;
+}
+
+/* --- libvirt --- */
 
 static void hang(void)
 {
@@ -26,7 +185,10 @@ static void hang(void)
 		close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	if (seconds) {
 		pthread_mutex_lock(&lock);
-		sleep((unsigned)atoi(seconds));
+		if (clock_text)
+			clock_sleep_until(clock_now_ns() + strtoull(seconds, NULL, 10) * NS_PER_S);
+		else
+			sleep((unsigned)atoi(seconds));
 		pthread_mutex_unlock(&lock);
 	}
 	while (!seconds)
@@ -46,8 +208,6 @@ static void hang_if_wanted(const char *function, const char *domain)
 	if (atomic_fetch_add(&calls, 1) >= (after ? atoi(after) : 0))
 		hang();
 }
-
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 EXPORT char *virDomainGetXMLDesc(virDomainPtr dom, unsigned flags)
 {
