@@ -32,15 +32,13 @@ silent_socket() { # -> silent, silent_pid
 # The invented clocks of tests/tools/hang.c.
 
 clock_new() { # FILE SECONDS: how far it may go
-	printf '%09d %09d\n' "$2" 0 >"$1"
+	printf '%015d\n\0\0\0\0\0\0\0\0' "$2" >"$1"
 }
 
 clock_limit() { # FILE SECONDS: likewise, of one that goes already
-	printf '%09d' "$2" 1<>"$1"
+	printf '%015d' "$2" 1<>"$1"
 }
 
-clock_is_at() { # FILE SECONDS
-	local now
-	read -r _ now <"$1"
-	[ $((10#$now)) -ge "$2" ]
+clock_is_at() { # FILE SECONDS: whether it has got there
+	[ "$(od -An -t d8 -j 16 -N 8 "$1")" -ge $(($2 * 1000000000)) ]
 }

@@ -129,7 +129,7 @@ stop() {
 		kill -TERM "$pid"
 		clock_limit serve.clock 6
 		finish "$pid"
-		echo "$call $status after $(cat serve.clock): $(cat serve.err)"
+		echo "$call $status : $(cat serve.err)"
 		[ "$status" = 143 ]
 		rm metrics
 	done

@@ -6,10 +6,11 @@
  * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first. With
  * WSS_HANG_SECONDS it only takes that long, and others wait for it, as for a slow libvirtd.
  *
- * With WSS_CLOCK=FILE the program has an invented clock instead of CLOCK_BOOTTIME, which its deadlines, periods and
- * sleeps go by. FILE is "LIMIT NOW\n", nine digits of seconds each. The clock goes on while no thread of the program is
- * ready to run, so that computing takes no time, however slow the machine is, and stops at LIMIT, which a test may
- * raise at any time; NOW is what it reads. It is WSS_CLOCK_PACE times as fast as the real one, 10 by default.
+ * With WSS_CLOCK=FILE the program and its children (not that of HTTP) have an invented clock instead of CLOCK_BOOTTIME, which deadlines,
+ * periods and sleeps go by. FILE is 15 digits, a line feed, and eight bytes of zero. The clock goes on while no thread of
+ * the program is ready to run, so that computing takes no time, however slow the machine is, until it has reached the
+ * seconds of those digits, which a test may raise at any time; the bytes are its nanoseconds so far. It is
+ * WSS_CLOCK_PACE times as fast as the real one, 10 by default.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -38,14 +39,15 @@
 #define TICK_NS (5 * NS_PER_MS)
 /* It begins late enough for guests to have booted long before. */
 #define CLOCK_FROM_NS (1000000 * NS_PER_S)
-#define CLOCK_TEXT_LEN 20
 
-static char *clock_text; /* NULL: the real clock */
-static _Atomic uint64_t clock_ns;
+static struct {
+	char limit[16];
+	_Atomic uint64_t now_ns;
+} * shared; /* NULL: the real clock */
 
 static uint64_t clock_now_ns(void)
 {
-	return CLOCK_FROM_NS + clock_ns;
+	return CLOCK_FROM_NS + shared->now_ns;
 }
 
 /* Whether a thread other than this one runs, could do so, or waits for a disk. */
@@ -82,15 +84,14 @@ static void *clock_tick(void *unused)
 	const char *pace = getenv("WSS_CLOCK_PACE");
 	uint64_t step_ns = TICK_NS * (uint64_t)(pace ? atoi(pace) : 10);
 	const struct timespec tick = {.tv_nsec = TICK_NS};
-	char now[16];
 
 	for (;;) {
-		uint64_t limit_ns = strtoull(clock_text, NULL, 10) * NS_PER_S;
+		uint64_t limit_ns = strtoull(shared->limit, NULL, 10) * NS_PER_S;
 
-		if (clock_ns < limit_ns && !others_are_ready())
-			clock_ns = clock_ns + step_ns < limit_ns ? clock_ns + step_ns : limit_ns;
-		snprintf(now, sizeof(now), "%09u", (unsigned)(clock_ns / NS_PER_S));
-		memcpy(clock_text + CLOCK_TEXT_LEN / 2, now, 9);
+		if (shared->now_ns < limit_ns && !others_are_ready())
+			shared->now_ns = shared->now_ns + step_ns < limit_ns
+						 ? shared->now_ns + step_ns
+						 : limit_ns;
 		nanosleep(&tick, NULL);
 	}
 	return unused;
@@ -100,7 +101,9 @@ static void clock_begin(void)
 {
 	pthread_t ticker;
 
-	if (pthread_create(&ticker, NULL, clock_tick, NULL) != 0)
+	/* Children only read it. */
+	if (!getenv("WSS_CLOCK_GOES") && (setenv("WSS_CLOCK_GOES", "1", 1) < 0 ||
+					  pthread_create(&ticker, NULL, clock_tick, NULL) != 0))
 		abort();
 }
 
@@ -109,21 +112,21 @@ __attribute__((constructor)) static void clock_map(void)
 {
 	const char *path = getenv("WSS_CLOCK");
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	void *text;
+	void *map;
 
 	if (fd < 0)
 		return;
-	text = mmap(NULL, CLOCK_TEXT_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (text != MAP_FAILED)
-		clock_text = text;
+	if (map != MAP_FAILED)
+		shared = map;
 }
 
 EXPORT int clock_gettime(clockid_t id, struct timespec *ts)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (id != CLOCK_BOOTTIME || !clock_text)
+	if (id != CLOCK_BOOTTIME || !shared)
 		return REAL(clock_gettime)(id, ts);
 	pthread_once(&once, clock_begin);
 	ts->tv_sec = (time_t)(clock_now_ns() / NS_PER_S);
@@ -138,7 +141,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 	uint64_t until_ns;
 	int r;
 
-	if (!clock_text || n == 0 || !timeout || (!timeout->tv_sec && !timeout->tv_nsec))
+	if (!shared || n == 0 || !timeout || (!timeout->tv_sec && !timeout->tv_nsec))
 		return REAL(ppoll)(fds, n, timeout, mask);
 	until_ns =
 		clock_now_ns() + (uint64_t)timeout->tv_sec * NS_PER_S + (uint64_t)timeout->tv_nsec;
@@ -152,7 +155,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int ms)
 {
 	struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * (long)NS_PER_MS};
 
-	if (!clock_text || n == 0 || ms <= 0)
+	if (!shared || n == 0 || ms <= 0)
 		return REAL(poll)(fds, n, ms);
 	return ppoll(fds, n, &timeout, NULL);
 }
@@ -168,7 +171,7 @@ static void clock_sleep_until(uint64_t when_ns)
 EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *ts,
 			   struct timespec *left)
 {
-	if (id != CLOCK_BOOTTIME || !clock_text || !(flags & TIMER_ABSTIME))
+	if (id != CLOCK_BOOTTIME || !shared || !(flags & TIMER_ABSTIME))
 		return REAL(clock_nanosleep)(id, flags, ts, left);
 	clock_sleep_until((uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec);
 	return 0;
@@ -185,7 +188,7 @@ static void hang(void)
 		close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	if (seconds) {
 		pthread_mutex_lock(&lock);
-		if (clock_text)
+		if (shared)
 			clock_sleep_until(clock_now_ns() + strtoull(seconds, NULL, 10) * NS_PER_S);
 		else
 			sleep((unsigned)atoi(seconds));
