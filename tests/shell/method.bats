@@ -150,16 +150,14 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 }
 
 @test "a recording without any window leaves the old one, and fails at once" {
-	local old=$BATS_TEST_TMPDIR/r started
+	local old=$BATS_TEST_TMPDIR/r
 	pc_start
 	wss record --method fake -o "$old" --for 400ms --interval 200ms
 	[ "$status" = 0 ]
 	cp "$old" "$old.copy"
 	# Its pages are not known, so there is nothing to record.
-	started=$SECONDS
-	wss record --method fake,bounds=most -o "$old" --for 300s --interval 200ms
+	wss record --method fake,bounds=most -o "$old" --for 10h --interval 200ms
 	[ "$status" = 1 ]
-	[ $((SECONDS - started)) -lt 60 ]
 	[[ $err == *"no window could be recorded: "*[a-z]* ]]
 	# Fewer windows than are tried.
 	wss record --method fake,bounds=most -o "$old" --for 200ms --interval 200ms

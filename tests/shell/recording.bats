@@ -30,7 +30,7 @@ json() { # EXPRESSION
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2
 	shift 2
-	run --separate-stderr timeout 20 "$virt_wss" "$@"
+	run --separate-stderr timeout 300 "$virt_wss" "$@"
 	echo "$status: $output: $stderr"
 	[ "$status" = "$expected" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
 		grep -qE "$re" <<<"$stderr"
@@ -159,9 +159,9 @@ refute_degraded() {
 
 @test "report: many nodes" {
 	make r --ram $((1 << 40)) --nodes 1000 --phases 4096:20
-	timeout 20 "$virt_wss" report r --output json >out.json
+	timeout 300 "$virt_wss" report r --output json >out.json
 	json '@{$j->{nodes}} == 1000 && $j->{nodes}[999]{node} == 999' <out.json
-	timeout 20 "$virt_wss" report r >table
+	timeout 300 "$virt_wss" report r >table
 }
 
 @test "a recording gets no more intervals than can be read" {
@@ -196,7 +196,7 @@ refute_degraded() {
 	"$virt_wss" heatmap r --plot /dev/stdout >>got
 	diff got <(echo before; cat plain.svg)
 	"$virt_wss" report r --plot >(cat >piped) >table
-	wait_until 20 grep -q '</svg>' piped
+	wait_until 300 grep -q '</svg>' piped
 	"$virt_wss" report r --plot /dev/null >table
 	[ -c /dev/null ]
 	refused 1 'cannot write /dev/full: cannot write to it: No space left' heatmap r --plot /dev/full
@@ -214,9 +214,9 @@ refute_degraded() {
 	"$virt_wss" heatmap r --plot /dev/fd/5 2>err 3>&- &
 	pid=$!
 	# It waits once the pipe is full.
-	wait_until 20 test "$(dd if=/dev/fd/5 bs=1 count=1 status=none)" = '<'
+	wait_until 300 test "$(dd if=/dev/fd/5 bs=1 count=1 status=none)" = '<'
 	kill "$pid"
-	wait_until 30 ended "$pid"
+	wait_until 300 ended "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
@@ -321,16 +321,15 @@ ended() { # PID
 		$area = pack("s s x4 q q l x4", F_WRLCK, SEEK_SET, (1 << 62) + 1, 1, 0);
 		fcntl(F, 37, $area) or die "$!"; print "locked\n"; <STDIN>' <hold2 >lock 2>&1 3>&- 4>&- &
 	exec 6>hold2
-	wait_until 20 grep -q locked lock
-	began=$EPOCHREALTIME
-	run --separate-stderr timeout 60 "$virt_wss" mark live late
+	wait_until 300 grep -q locked lock
+	run --separate-stderr timeout 300 "$virt_wss" mark live late
 	[ "$status" = 1 ]
 	[[ $stderr == *"live: another process has been adding to it for 10 s" ]]
 	"$virt_wss" mark live stopped 2>err 3>&- 4>&- 6>&- &
 	pid=$!
-	wait_until 20 has_open "$pid" live
+	wait_until 300 has_open "$pid" live
 	kill "$pid"
-	wait_until 30 ended "$pid"
+	wait_until 300 ended "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]

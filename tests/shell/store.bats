@@ -197,10 +197,8 @@ journal_naming() { # VICTIM
 	mkdir "${VIRT_WSS_HISTORY%/*}"
 	exec 9<"${VIRT_WSS_HISTORY%/*}"
 	flock --shared 9
-	began=$SECONDS
 	wss sample test --store --window 100ms
 	[ "$status" = 5 ]
-	[ $((SECONDS - began)) -lt 10 ]
 	history_make
 	exec 9<&-
 }
@@ -216,12 +214,12 @@ ended() { # PID
 	sqlite3 "$VIRT_WSS_HISTORY" <"$BATS_TEST_TMPDIR/commands" >"$BATS_TEST_TMPDIR/said" 3>&- &
 	exec 8>"$BATS_TEST_TMPDIR/commands"
 	printf 'PRAGMA locking_mode = EXCLUSIVE;\nBEGIN EXCLUSIVE;\nSELECT 42;\n' >&8
-	wait_until 20 grep -q 42 "$BATS_TEST_TMPDIR/said"
+	wait_until 300 grep -q 42 "$BATS_TEST_TMPDIR/said"
 	"$virt_wss" recommend test >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- 8>&- &
 	pid=$!
-	wait_until 20 has_open "$pid" history.db
+	wait_until 300 has_open "$pid" history.db
 	kill "$pid"
-	wait_until 30 ended "$pid"
+	wait_until 300 ended "$pid"
 	wait "$pid" || true
 	exec 8>&-
 	wait
