@@ -5,6 +5,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=6695eb01-f6a4-8304-79aa-97f2502e1930
 
@@ -31,7 +33,7 @@ refused_alike() { # DEVICES POLICY
 	[ -n "$reason" ] || reason=$(sed -n "s/.*error: it's: //p" <<<"$stderr")
 	for words in "balloon --apply" squeeze "squeeze --dry-run --output json"; do
 		# shellcheck disable=SC2086
-		run --separate-stderr timeout 60 "$virt_wss" $words "it's"
+		run --separate-stderr timeout 300 "$virt_wss" $words "it's"
 		echo "$words: $status: $output: $stderr"
 		[ "$status" = "$status_of_dry_run" ]
 		[[ $output$stderr == *"$reason"* ]]
@@ -53,7 +55,7 @@ refused_alike() { # DEVICES POLICY
 		[ "$hint" = "virt-wss balloon --restore 'it'\\\\''s'" ]
 		for words in "" --apply; do
 			# shellcheck disable=SC2086
-			run timeout 60 "$virt_wss" -c "$LIBVIRT_DEFAULT_URI" balloon $words "it's" --history "$VIRT_WSS_HISTORY"
+			run timeout 300 "$virt_wss" -c "$LIBVIRT_DEFAULT_URI" balloon $words "it's" --history "$VIRT_WSS_HISTORY"
 			echo "$output"
 			[ "$status" = 5 ]
 			grep -F "virt-wss: it's: to allow this, run: virt-wss -c $LIBVIRT_DEFAULT_URI balloon --restore --history $VIRT_WSS_HISTORY 'it'\\''s'" <<<"$output"
@@ -74,7 +76,7 @@ refused_alike() { # DEVICES POLICY
 @test "a guest of another hypervisor is called that" {
 	for words in "balloon test" "squeeze test --dry-run" "balloon test --apply"; do
 		# shellcheck disable=SC2086
-		run timeout 60 "$virt_wss" $words
+		run timeout 300 "$virt_wss" $words
 		echo "$output"
 		[ "$status" = 5 ]
 		[[ $output == *"not a QEMU guest"* && $output != *driver* ]]
@@ -107,7 +109,7 @@ refused_alike() { # DEVICES POLICY
 	done
 	[ ! -e "$BATS_TEST_TMPDIR/a" ]
 	[ ! -e "$VIRT_WSS_HISTORY" ]
-	TZ=Asia/Kolkata run timeout 60 "$virt_wss" balloon test --apply
+	TZ=Asia/Kolkata run timeout 300 "$virt_wss" balloon test --apply
 	echo "$output"
 	[ "$status" = 5 ]
 	grep -qE "^$(TZ=Asia/Kolkata date +%Y-%m-)[0-9]{2}T[0-9:]{8}\\+0530 virt-wss: error: test: refused: " <<<"$output"
@@ -120,7 +122,7 @@ refused_alike() { # DEVICES POLICY
 	END
 	for words in "" --apply; do
 		# shellcheck disable=SC2086
-		run timeout 60 "$virt_wss" -c "test://$BATS_TEST_TMPDIR/empty.xml" balloon $words
+		run timeout 300 "$virt_wss" -c "test://$BATS_TEST_TMPDIR/empty.xml" balloon $words
 		echo "$output"
 		[ "$status" = 0 ]
 		[[ $output == *"no domain is running at test://$BATS_TEST_TMPDIR/empty.xml"* ]]
@@ -168,15 +170,18 @@ refused_alike() { # DEVICES POLICY
 	done
 }
 
-# Runs with a disk whose calls take two minutes, in the background -> disk_pid; disk.out, and disk.status at its end. The
-# index of the log, which a killed controller leaves behind, is in memory.
+# Runs with a disk whose calls take an hour, in the background -> disk_pid; disk.out, and disk.status at its end. Before
+# disk_end no more than 20 s pass, and 30 s are what a disk has. The index of the log, which a killed controller leaves
+# behind, is in memory.
 disk_begin() { # CALLS ARGUMENT...
-	export WSS_SLOW=$1:120 WSS_SLOW_DIR=$BATS_TEST_TMPDIR WSS_SLOW_NAME='history.d*[!m]' WSS_SLOW_WHEN=$BATS_TEST_TMPDIR/slow
+	export WSS_SLOW=$1:3600 WSS_SLOW_DIR=$BATS_TEST_TMPDIR WSS_SLOW_NAME='history.d*[!m]' WSS_SLOW_WHEN=$BATS_TEST_TMPDIR/slow
 	shift
 	: >"$WSS_SLOW_WHEN"
+	clock_new clock 20
 	(
 		status=0
-		LD_PRELOAD=$WSS_BUILDDIR/tests/tools/slow.so timeout --foreground -s KILL 90 "$virt_wss" "$@" >disk.out 2>&1 || status=$?
+		WSS_CLOCK=$PWD/clock LD_PRELOAD=$WSS_BUILDDIR/tests/tools/slow.so:$WSS_BUILDDIR/tests/tools/hang.so \
+			timeout --foreground -s KILL 300 "$virt_wss" "$@" >disk.out 2>&1 || status=$?
 		echo "$status" >disk.status
 	) 3>&- &
 	disk_pid=$!
@@ -184,17 +189,11 @@ disk_begin() { # CALLS ARGUMENT...
 
 # Waits for its end -> status, output.
 disk_end() {
+	clock_limit clock 100
 	wait "$disk_pid"
 	status=$(cat disk.status)
 	output=$(cat disk.out)
 	echo "$status: $output"
-}
-
-said_within() { # SECONDS TEXT
-	local end=$((SECONDS + $1))
-	until grep -qF "$2" disk.out; do
-		[ $SECONDS -lt $end ] || { cat disk.out; return 1; }
-	done
 }
 
 @test "the journal's disk hangs: --restore gives memory back first, and ends" {
@@ -210,7 +209,7 @@ said_within() { # SECONDS TEXT
 	[ "$status" = 1 ]
 	[ "$output" = "virt-wss: error: history $VIRT_WSS_HISTORY: its disk has not answered for 30 s" ]
 	disk_begin write,sync balloon --restore
-	said_within 20 "test: restored to "
+	wait_until 300 grep -qF "test: restored to " disk.out
 	disk_end
 	[ "$status" = 1 ]
 	[[ $output == *"error: test: history $VIRT_WSS_HISTORY: its disk has not answered for 30 s" ]]

@@ -33,7 +33,7 @@ begin() {
 	VIRT_WSS_SYSROOT=$dir/host LD_PRELOAD=${preload-} "$WSS_BUILDDIR/tests/faults/serve-windows" endless "$dir/guest" \
 		"$kvm_guest_uuid" "unix:$dir/http" 2>>err 3>&- &
 	service=$!
-	wait_until 30 has_windows 3
+	wait_until 300 has_windows 3
 }
 
 value() { # METRIC
@@ -69,22 +69,22 @@ lock_history() {
 	sqlite3 h.db <lock >locked 3>&- &
 	locker=$!
 	exec 4>lock
-	printf '.timeout 20000\nBEGIN IMMEDIATE; SELECT 1;\n' >&4
-	wait_until 30 [ -s locked ]
+	printf '.timeout 300000\nBEGIN IMMEDIATE; SELECT 1;\n' >&4
+	wait_until 300 [ -s locked ]
 }
 
 @test "a history that another process keeps locked delays no window" {
 	begin
 	lock_history
-	wait_until 30 has_failures
+	wait_until 300 has_failures
 	has=$(windows)
 	# As long as it is locked; each wait for the lock takes seconds.
-	wait_until 30 has_windows $((has + 40))
+	wait_until 300 has_windows $((has + 40))
 	grep -q 'error: history .*database is locked' err
 	[ "$(grep -c 'error:' err)" = 1 ]
 	stored=$(value stored_samples_total)
 	exec 4>&-
-	wait_until 30 eval "[ \"\$(value stored_samples_total)\" -gt $stored ]"
+	wait_until 300 eval "[ \"\$(value stored_samples_total)\" -gt $stored ]"
 	grep -q 'the history: it works again' err
 	end
 }
@@ -105,14 +105,14 @@ removals_told() {
 		: >err
 		stored=$(value stored_samples_total)
 		$kind
-		wait_until 30 removals_told
-		wait_until 30 has_stored $((stored + 6))
+		wait_until 300 removals_told
+		wait_until 300 has_stored $((stored + 6))
 		[ "$(removals_told)" = 1 ]
 		cat err
 		[ "$(wc -l <err)" = 1 ]
 		# The new one has them, and no other round may run beside the service.
-		wait_until 30 eval "[ \"\$(sqlite3 -readonly h.db 'SELECT count(*) FROM sample')\" -ge 5 ]"
-		run timeout -k 5 20 "$virt_wss" -c test:///default sample --all --store --history h.db
+		wait_until 300 eval "[ \"\$(sqlite3 -readonly h.db 'SELECT count(*) FROM sample')\" -ge 5 ]"
+		run timeout -k 5 300 "$virt_wss" -c test:///default sample --all --store --history h.db
 		[ "$status" = 1 ]
 		[[ $output = *"/h.db is in use by another round, process $service (serve-windows): stop that first, or take another history, or omit --store"* ]]
 	done
@@ -123,13 +123,13 @@ removals_told() {
 
 @test "a history that is moved away without its log has all samples" {
 	begin
-	wait_until 60 has_stored 8
+	wait_until 300 has_stored 8
 	stored=$(value stored_samples_total)
 	# They are in the log alone.
 	[ "$(sqlite3 'file:h.db?immutable=1' 'SELECT count(*) FROM sample')" -lt "$stored" ]
 	mv h.db old.db
-	wait_until 30 removals_told
-	wait_until 30 has_stored $((stored + 6))
+	wait_until 300 removals_told
+	wait_until 300 has_stored $((stored + 6))
 	end
 	[ "$(sqlite3 old.db 'SELECT count(*) FROM sample')" -ge "$stored" ]
 	[ "$(sqlite3 old.db 'PRAGMA integrity_check')" = ok ]
@@ -141,16 +141,16 @@ removals_told() {
 	begin
 	rm h.db h.db-*
 	ln -s nowhere h.db
-	wait_until 30 has_failures
+	wait_until 300 has_failures
 	grep -q 'error: the history was removed, replaced or emptied: ' err
 	stored=$(value stored_samples_total)
 	has=$(windows)
-	wait_until 30 has_windows $((has + 5))
+	wait_until 300 has_windows $((has + 5))
 	[ "$(value stored_samples_total)" = "$stored" ]
 	cat err
 	[ "$(grep -c 'error:' err)" = 1 ]
 	rm h.db
-	wait_until 90 has_stored $((stored + 1))
+	wait_until 300 has_stored $((stored + 1))
 	end
 	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
 }
@@ -176,12 +176,12 @@ has_windows_now() { # N
 		for call in sync,stat open,read,write,rename; do
 			[ "$call $files" != "open,read,write,rename hold" ] || continue
 			rm -f h.db* metrics "$dir/slow"
-			WSS_SLOW=$call:300 WSS_SLOW_NAME=$files begin
+			WSS_SLOW=$call:3600 WSS_SLOW_NAME=$files begin
 			: >"$dir/slow"
 			# Such a call has begun, and does not end before the windows are counted.
-			wait_until 30 test -s "$dir/slow"
+			wait_until 300 test -s "$dir/slow"
 			before=$(windows_now)
-			wait_until 30 has_windows_now $((before + 40))
+			wait_until 300 has_windows_now $((before + 40))
 			echo "$call of $files: $(windows_now) windows after $before: $(cat "$dir/slow")"
 			rm "$dir/slow"
 			rm -r "$dir/host"
@@ -205,7 +205,7 @@ has_windows_now() { # N
 		rm -f ages
 		if [ $kind = file ]; then echo >ages; else ln -s nowhere ages; fi
 		status=0
-		timeout -k 5 10 "$virt_wss" serve --history "$PWD/h.db" 2>err || status=$?
+		timeout -k 5 300 "$virt_wss" serve --history "$PWD/h.db" 2>err || status=$?
 		cat err
 		[ "$status" = 1 ]
 		cat err
