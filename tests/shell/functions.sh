@@ -19,6 +19,12 @@ field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
+# Prints how many instructions a program takes, with its libraries: as many on any machine.
+instructions() { # COMMAND...
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 >/dev/null </dev/null |
+		sed -n 's/.*Collected : //p'
+}
+
 # A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
 silent_socket() { # -> silent, silent_pid
 	silent=$BATS_TEST_TMPDIR/silent

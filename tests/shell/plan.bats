@@ -176,13 +176,13 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for
 	says '2 hosts stay over their limits: --max-moves allows no more moves' --max-moves 0
 }
 
-@test "10,000 guests on 500 hosts in time and memory, close to the bound and far from packing by peaks" {
+@test "10,000 guests on 500 hosts in memory, close to the bound and far from packing by peaks" {
 	local after peaks
 	fleet 500 10000 --reporting
-	/usr/bin/time -f '%U %M' -o cost "$virt_wss" plan --overcommit 10 --output json fleet/*.json >plan.json
+	# SIGXCPU ends what hangs.
+	(ulimit -t 300 && exec /usr/bin/time -f %M -o memory "$virt_wss" plan --overcommit 10 --output json fleet/*.json >plan.json)
 	"$tools/plan-check" plan.json fleet/*.json
-	cat cost
-	awk '{ exit !($1 < 10 && $2 < 512 * 1024) }' cost
+	[ "$(cat memory)" -lt $((512 * 1024)) ]
 	after=$(figure hosts_after)
 	[ $((after * 100)) -le $((bound * 105)) ]
 	fleet 500 10000 --peaks --reporting
