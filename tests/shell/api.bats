@@ -28,7 +28,7 @@ json() { # FILE EXPRESSION of it, as $j
 }
 
 @test "guests without a history" {
-	timeout 120 "$WSS_BUILDDIR/tests/unit/make-pages" .
+	timeout 300 "$WSS_BUILDDIR/tests/unit/make-pages" .
 	"$check" "$schema" ./*.json
 	json guests.json '@{$j->{guests}} == 3 && !grep { $_->{recommendation} } @{$j->{guests}}'
 	json host.json '$j->{guests}{total} == 3 && $j->{guests}{refused} == 1 && $j->{guests}{left_out} == 1'
@@ -45,7 +45,7 @@ json() { # FILE EXPRESSION of it, as $j
 	# 40 days at the same time of day, then a day with a window each 5 minutes.
 	"$WSS_BUILDDIR/tests/unit/make-history" history.db 40 $((64 << 20)) 86400 "$uuid"
 	"$WSS_BUILDDIR/tests/unit/make-history" history.db 288 $((100 << 20)) 300 "$uuid"
-	timeout 120 "$WSS_BUILDDIR/tests/unit/make-pages" . history.db
+	timeout 300 "$WSS_BUILDDIR/tests/unit/make-pages" . history.db
 	"$check" "$schema" ./*.json
 	json "$uuid.json" '@{$j->{days}{days}} >= 39 && @{$j->{recent}{wss_bytes}} == 288'
 	json "$uuid.json" '$j->{days}{days}[0]{p95_bytes} >= 64 << 20 && $j->{days}{series}[0]{window_seconds} == 4'
@@ -55,7 +55,7 @@ json() { # FILE EXPRESSION of it, as $j
 }
 
 @test "the schema finds faults" {
-	timeout 120 "$WSS_BUILDDIR/tests/unit/make-pages" .
+	timeout 300 "$WSS_BUILDDIR/tests/unit/make-pages" .
 	sed 's/"vcpu_seconds": [0-9.]*/"vcpu_seconds": -1/' guests.json >wrong.json
 	fails "$check" "$schema" wrong.json
 	sed 's/"uuid"/"uid"/' guests.json >wrong.json
@@ -91,9 +91,9 @@ print(*sorted(set(names(defs))))' "$schema"); do
 	get() { # PATH FILE
 		curl -sSf --max-time 20 --unix-socket socket "http://localhost$1" >"$2" 2>curl.err
 	}
-	wait_until 60 eval 'get /api/v1/guests guests.json && grep -q recommendation guests.json'
+	wait_until 300 eval 'get /api/v1/guests guests.json && grep -q recommendation guests.json'
 	uuid=$(sed -n 's/.*"uuid": "\([^"]*\)".*/\1/p' guests.json)
-	wait_until 60 get "/api/v1/history/$uuid" history.json
+	wait_until 300 get "/api/v1/history/$uuid" history.json
 	get /api/v1/host host.json
 	get /api/v1/trends trends.json
 	"$check" "$schema" guests.json history.json host.json trends.json

@@ -13,7 +13,7 @@ setup() {
 }
 
 browse() { # OPTION... URL: what is then in the page; 0=dark, 1=light
-	timeout -k 5 60 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+	timeout -k 5 300 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
 		--no-first-run --user-data-dir="$BATS_TEST_TMPDIR/profile" "$@" 2>"$BATS_TEST_TMPDIR/browser"
 }
 

@@ -28,7 +28,7 @@ field() { # COLUMN
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2
 	shift 2
-	run --separate-stderr timeout 20 "$virt_wss" cold "$@"
+	run --separate-stderr timeout 300 "$virt_wss" cold "$@"
 	echo "$status: $output: $stderr"
 	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
 }
@@ -108,7 +108,7 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	# What has no UUID as its name is not read at all, and nothing but a regular file is.
 	mkfifo ages/fifo ages/${uuid}4
 	rm ages/${uuid}2
-	run --separate-stderr timeout 20 "$virt_wss" cold --output csv
+	run --separate-stderr timeout 300 "$virt_wss" cold --output csv
 	[ "$status" = 3 ]
 	[ "${#stderr_lines[@]}" = 1 ]
 	[[ "$stderr" = *"ages/${uuid}4"* ]]

@@ -112,7 +112,7 @@ beginning() { # START: the commands that begin so, sorted
 				# The list of columns contains those of both granularities.
 				[ "$command $option" != "sample columns" ] || set -- --granularity both
 				# shellcheck disable=SC2086
-				run timeout 20 virt-wss $command test "$@" --"$option" "$value"
+				run timeout 300 virt-wss $command test "$@" --"$option" "$value"
 				set --
 				[ "$status" != 2 ] || { echo "$command --$option $value: $output"; false; }
 				n=$((n + 1))

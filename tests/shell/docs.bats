@@ -182,7 +182,7 @@ with_table() { # the commands that print one
 		for option in $(options_of "$command"); do
 			# The word after it is an option that does not exist, or its value, which may be
 			# a file to write. No command runs long: serve takes no domain.
-			run timeout 20 env -C "$BATS_TEST_TMPDIR" "$virt_wss" "$command" "$option" \
+			run timeout 300 env -C "$BATS_TEST_TMPDIR" "$virt_wss" "$command" "$option" \
 				--no-such-option -c nonsense:///x web1
 			echo "$command $option: $output"
 			[ "$status" != 0 ]

@@ -19,7 +19,7 @@ teardown() {
 
 wss() { # ARGUMENT...: status, out, err, and the threads that exit() met
 	status=0
-	LD_PRELOAD=$shim timeout -k 5 60 "$virt_wss" "$@" \
+	LD_PRELOAD=$shim timeout -k 5 300 "$virt_wss" "$@" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	threads=$(sed -n 's/^threads at exit: //p' "$BATS_TEST_TMPDIR/err" | head -n 1)
 	printf '$ virt-wss %s -> %s, %s threads\n' "$*" "$status" "$threads"
@@ -104,7 +104,7 @@ unread() {
 	exec {fd}> >(exec true)
 	wait $!
 	status=0
-	timeout -k 5 60 env "$disposition=PIPE" "$virt_wss" "$@" 1>&"$fd" \
+	timeout -k 5 300 env "$disposition=PIPE" "$virt_wss" "$@" 1>&"$fd" \
 		2>"$BATS_TEST_TMPDIR/err" || status=$?
 	exec {fd}>&-
 	printf '$ virt-wss %s -> %s\n' "$*" "$status"

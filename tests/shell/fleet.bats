@@ -45,7 +45,7 @@ documented() { # LANGUAGE N
 serve_page() { # FILE -> port
 	"$WSS_SRCDIR/tests/tools/http-file" "$1" >"$1.port" 3>&- &
 	fleet_pids+=("$!")
-	wait_until 30 [ -s "$1.port" ]
+	wait_until 300 [ -s "$1.port" ]
 	port=$(cat "$1.port")
 }
 
@@ -108,7 +108,7 @@ start_fleet() {
 	fleet_start vmagent /health vmagent -promscrape.config=vmagent.yml -remoteWrite.url="$victoria/api/v1/write" \
 		-remoteWrite.tmpDataPath="$PWD/vmagent" -remoteWrite.flushInterval=1s \
 		-httpListenAddr=127.0.0.1:@PORT@ -loggerLevel=WARN
-	wait_until 120 all_hosts_are_there
+	wait_until 300 all_hosts_are_there
 }
 
 @test "one question to the whole fleet: reclaimable guests, and hosts with headroom" {
@@ -130,11 +130,11 @@ start_fleet() {
 	# Each panel of the dashboard has data, but for ages and rates, for which the fleet is too young,
 	# and for bounds of huge pages, which no guest has.
 	local query
-	wait_until 60 has_answer 'instance:virt_wss_host_committed:ratio'
+	wait_until 300 has_answer 'instance:virt_wss_host_committed:ratio'
 	"$WSS_SRCDIR/tests/tools/dashboard-queries" "$WSS_SRCDIR/dist/grafana/virt-wss.json" |
 		grep -vE 'virt_wss_cold_bytes|working_set_low|working_set_bound ([<]|== 1)|rate1h|^rate\(' >queries
 	while read -r query; do
-		wait_until 30 has_answer "$query" || { echo "no data: $query"; false; }
+		wait_until 300 has_answer "$query" || { echo "no data: $query"; false; }
 	done <queries
 	# 500 of 4096 MiB.
 	fleet_query "$(grep '^label_replace' queries)" domain | grep -qE '^0\.122[0-9]* web1$'

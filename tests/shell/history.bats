@@ -31,7 +31,7 @@ field() { # COLUMN
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2
 	shift 2
-	run --separate-stderr timeout 20 "$virt_wss" history "$@"
+	run --separate-stderr timeout 300 "$virt_wss" history "$@"
 	echo "$status: $output: $stderr"
 	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
 }

@@ -7,7 +7,7 @@ kvm_guest_uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
 
 # Answers at dir/guest; VIRT_WSS_SYSROOT is to be dir/host. -> kvm_guest_pid
 kvm_guest_start() {
-	local end=$((SECONDS + 60)) kvm
+	local end=$((SECONDS + 300)) kvm
 	printf '%s\n' 'ram 16 4 memfd' 'set kvm on' 'set name guest' "set uuid $kvm_guest_uuid" \
 		'on qom-get' 'return "pc-q35-7.2-machine"' >"$dir/script"
 	"$WSS_BUILDDIR/tests/qmp/fake-qmp" "$dir/guest" "$dir/script" -uuid "$kvm_guest_uuid" \

@@ -11,5 +11,5 @@ start_live() { # OPTION... of mkrecording
 	mkfifo hold
 	"$mkrecording" live --hold "$@" <hold >said 3>&- &
 	exec 4>hold
-	wait_until 20 grep -q holding said
+	wait_until 300 grep -q holding said
 }

@@ -76,11 +76,11 @@ openmetrics_page_is_whole() {
 	VIRT_WSS_HISTORY=$PWD/history.db "$WSS_BUILDDIR/virt-wss" -c test:///default serve --metrics full \
 		--textfile page.prom --listen unix:socket 2>err 3>&- &
 	pid=$!
-	wait_until 30 grep -q '^virt_wss_host_memory_bytes' page.prom
+	wait_until 300 grep -q '^virt_wss_host_memory_bytes' page.prom
 	promtool check metrics <page.prom >out 2>&1 || { cat out; false; }
 	[ ! -s out ]
 	# The HTTP process may still show the page from before the first round.
-	wait_until 30 openmetrics_page_is_whole
+	wait_until 300 openmetrics_page_is_whole
 	kill -TERM "$pid"
 	wait "$pid" || true
 	pid=''

@@ -168,7 +168,7 @@ marked_late() { # TEXT
 	done
 	start_live --windows 1
 	# The recording continues after one second of windows, so the marks lie behind its end.
-	wait_until 20 marked_late "$(printf 'W%.0s' {1..255})"
+	wait_until 300 marked_late "$(printf 'W%.0s' {1..255})"
 	"$virt_wss" mark live "$(printf '日%.0s' {1..85})"
 	"$virt_wss" report live --plot r.svg >table
 	exec 4>&-

@@ -23,7 +23,7 @@ teardown() {
 # The warning about the sysroot is not of interest.
 check() { # OPTION...
 	status=0
-	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve --check-config "$@" >out 2>all || status=$?
+	VIRT_WSS_SYSROOT=$root timeout -k 5 300 "$virt_wss" serve --check-config "$@" >out 2>all || status=$?
 	grep -v 'VIRT_WSS_SYSROOT is set' all >err || true
 	printf '$ check %s -> %s\n%s\n%s\n' "$*" "$status" "$(cat out)" "$(cat err)"
 }
@@ -191,7 +191,7 @@ has() { # LINE...
 	[ "$(wc -l <err)" = 4 ]
 	# A service does not start then, either.
 	status=0
-	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve 2>all || status=$?
+	VIRT_WSS_SYSROOT=$root timeout -k 5 300 "$virt_wss" serve 2>all || status=$?
 	[ "$status" = 2 ]
 	[ "$(grep -c error: all)" = 4 ]
 	[ ! -e history.db ]
@@ -206,7 +206,7 @@ refused_at_start() { # MESSAGE OPTION...
 	[ ! -s out ] || return 1
 	[[ $(cat err) == "virt-wss: error: $message"* ]] || return 1
 	status=0
-	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve "$@" 2>all || status=$?
+	VIRT_WSS_SYSROOT=$root timeout -k 5 300 "$virt_wss" serve "$@" 2>all || status=$?
 	echo "the start: $status: $(cat all)"
 	[ "$status" = 1 ] || return 1
 	diff <(grep -v 'VIRT_WSS_SYSROOT is set' all) err
@@ -380,7 +380,7 @@ refused_at_start() { # MESSAGE OPTION...
 begin() { # OPTION...: in the background -> pid
 	VIRT_WSS_SYSROOT=$root "$virt_wss" serve "$@" 2>log 3>&- &
 	pid=$!
-	wait_until 30 [ -s metrics ]
+	wait_until 300 [ -s metrics ]
 }
 
 logged() { # TEXT [TIMES]
@@ -389,7 +389,7 @@ logged() { # TEXT [TIMES]
 
 reload() { # TEXT of the log [TIMES]
 	kill -HUP "$pid"
-	wait_until 30 logged "$@"
+	wait_until 300 logged "$@"
 }
 
 budget() { # NUMBER: in the metrics
@@ -399,27 +399,27 @@ budget() { # NUMBER: in the metrics
 @test "SIGHUP takes over what has changed, and the same process goes on" {
 	printf '[measure]\nbudget = 1%%\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
 	begin
-	wait_until 30 budget 0.01
+	wait_until 300 budget 0.01
 	printf '[measure]\nbudget = 2%%\nhold-file = hold\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
 	touch hold
 	reload 'the configuration was read again'
-	wait_until 30 budget 0.02
-	wait_until 30 logged 'paused by hold file hold'
+	wait_until 300 budget 0.02
+	wait_until 300 logged 'paused by hold file hold'
 	# Several times, because configurations that were replaced are released.
 	printf '[metrics]\ntextfile = other\n' >"$etc/serve.conf"
 	reload 'the configuration was read again' 2
-	wait_until 30 [ -s other ]
-	wait_until 30 logged 'hold file /run/virt-wss/hold is gone: measuring again'
+	wait_until 300 [ -s other ]
+	wait_until 300 logged 'hold file /run/virt-wss/hold is gone: measuring again'
 	mv other metrics
 	reload 'the configuration was read again' 3
-	wait_until 30 [ -s other ]
+	wait_until 300 [ -s other ]
 	kill -0 "$pid"
 }
 
 @test "SIGHUP refuses a wrong configuration in one line, and the old one stays" {
 	printf '[measure]\nbudget = 1%%\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
 	begin
-	wait_until 30 budget 0.01
+	wait_until 300 budget 0.01
 	printf '[measure]\nbudget = 2%%\nwindow = soon\nboot = never\n' >"$etc/serve.conf"
 	reload 'the configuration stays as it was: '
 	logged "error: the configuration stays as it was: $etc/serve.conf:3: [measure] window: 'soon' is not a duration (examples: 10ms, 4s, 5m) (and 1 more: see serve --check-config)"
@@ -427,7 +427,7 @@ budget() { # NUMBER: in the metrics
 	printf '[metrics]\ntextfile = /nonexistent/metrics\n' >"$etc/serve.conf"
 	reload 'the configuration stays as it was: /nonexistent/metrics: '
 	inode=$(stat -c %i metrics)
-	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
+	wait_until 300 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
 	budget 0.01
 }
 
@@ -453,11 +453,11 @@ budget() { # NUMBER: in the metrics
 @test "after SIGHUP the command line still replaces what files say" {
 	printf '[measure]\nbudget = 1%%\n' >"$etc/serve.conf"
 	begin --textfile metrics --budget 3%
-	wait_until 30 budget 0.03
+	wait_until 300 budget 0.03
 	printf '[measure]\nbudget = 2%%\n[metrics]\ntextfile = other\n' >"$etc/serve.conf"
 	reload 'the configuration was read again'
 	inode=$(stat -c %i metrics)
-	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
+	wait_until 300 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
 	budget 0.03
 	[ ! -e other ]
 }

@@ -34,7 +34,7 @@ begin_service() { # [raw|hang]
 	: >service.out
 	"$WSS_SRCDIR/tests/tools/fake-service" socket page "$@" >service.out 2>&1 3>&- &
 	service_pid=$!
-	wait_until 30 grep -q ready service.out
+	wait_until 300 grep -q ready service.out
 }
 
 end_service() {

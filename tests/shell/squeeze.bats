@@ -42,7 +42,7 @@ setup() {
 	[[ $output == *"\"reason\": \"$reason\""* ]]
 	[[ $output == *'"recommended_reason": "there is no history"'* ]]
 	[ ! -e "$VIRT_WSS_HISTORY" ]
-	run timeout 60 "$virt_wss" squeeze test
+	run timeout 300 "$virt_wss" squeeze test
 	echo "$output"
 	[ "$status" = 5 ]
 	[[ $output == *"test: refused: $reason"* ]]
@@ -61,12 +61,12 @@ setup() {
 @test "a guest that is not there is an error, in each format" {
 	for words in "" --dry-run; do
 		# shellcheck disable=SC2086
-		run timeout 60 "$virt_wss" squeeze nobody $words --output json
+		run timeout 300 "$virt_wss" squeeze nobody $words --output json
 		echo "$output"
 		[ "$status" = 1 ]
 		[[ $output == *'"error": '* ]]
 		# shellcheck disable=SC2086
-		run timeout 60 "$virt_wss" squeeze nobody $words
+		run timeout 300 "$virt_wss" squeeze nobody $words
 		[ "$status" = 1 ]
 		[[ $output == *nobody* ]]
 	done
@@ -74,7 +74,7 @@ setup() {
 
 @test "a history that cannot be opened: no memory is taken without a journal" {
 	touch "$BATS_TEST_TMPDIR/file"
-	run timeout 60 "$virt_wss" squeeze test --history "$BATS_TEST_TMPDIR/file/history.db"
+	run timeout 300 "$virt_wss" squeeze test --history "$BATS_TEST_TMPDIR/file/history.db"
 	echo "$output"
 	[ "$status" = 1 ]
 	[[ $output == *"/file/history.db"* ]]

@@ -100,7 +100,7 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 	for unit in virt-wss virt-wss-sample; do
 		read -r _ words < <(sed -n 's/^ExecStart=//p' "$units/$unit.service")
 		# shellcheck disable=SC2086
-		run timeout 60 "$WSS_BUILDDIR/virt-wss" $words --no-such-option
+		run timeout 300 "$WSS_BUILDDIR/virt-wss" $words --no-such-option
 		echo "$output"
 		# An error before that would have been reported first.
 		[ "$status" = 2 ]

@@ -68,7 +68,7 @@ piped() { # ARGUMENT... -> out
 refused() { # REGULAR-EXPRESSION ARGUMENT...
 	local re=$1
 	shift
-	run --separate-stderr timeout 20 "$virt_wss" "$@"
+	run --separate-stderr timeout 300 "$virt_wss" "$@"
 	echo "$status: $output: $stderr"
 	[ "$status" = 2 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
 		grep -qE -- "$re" <<<"$stderr"

@@ -64,11 +64,11 @@ screen() {
 
 # Waits until the screen has a line that matches.
 sees() { # RE
-	wait_until 30 eval "screen | grep -qE -e '$1'" || { cat screen; echo "no $1"; return 1; }
+	wait_until 300 eval "screen | grep -qE -e '$1'" || { cat screen; echo "no $1"; return 1; }
 }
 
 lacks() { # RE
-	wait_until 30 eval "! screen | grep -qE -e '$1'" || { cat screen; echo "still $1"; return 1; }
+	wait_until 300 eval "! screen | grep -qE -e '$1'" || { cat screen; echo "still $1"; return 1; }
 }
 
 keys() { # KEY...
@@ -77,7 +77,7 @@ keys() { # KEY...
 
 # Waits until this guest is the first of the table.
 first() { # NAME
-	wait_until 30 eval "screen | sed -n 6p | grep -qE '^$1 '" || { cat screen; echo "not first: $1"; return 1; }
+	wait_until 300 eval "screen | sed -n 6p | grep -qE '^$1 '" || { cat screen; echo "not first: $1"; return 1; }
 }
 
 # It has ended with this status, and the terminal is as it was.
@@ -185,7 +185,7 @@ ended() { # STATUS
 	first 'e.*'
 	# What is not known stays at the end.
 	keys End
-	wait_until 30 eval "screen | tail -n 1 | grep -q '^new '"
+	wait_until 300 eval "screen | tail -n 1 | grep -q '^new '"
 	keys Home
 	first 'e.*'
 	keys NPage
@@ -339,7 +339,7 @@ ended() { # STATUS
 	first full
 	pid=$(pgrep -P "$(in_tmux display-message -p -t top '#{pane_pid}')" -f 'virt-wss top')
 	in_tmux kill-session -t top
-	wait_until 30 eval "! kill -0 $pid 2>/dev/null"
+	wait_until 300 eval "! kill -0 $pid 2>/dev/null"
 }
 
 @test "after N updates it ends" {
@@ -377,7 +377,7 @@ ended() { # STATUS
 	[ -e "$shim" ] || skip "no tests/tools/hang.so"
 	top_env="env WSS_HANG=virConnectListAllDomains: WSS_HANG_FILE=$PWD/hangs LD_PRELOAD=$shim" \
 		begin 80 24 -c test:///default
-	wait_until 30 [ -e hangs ]
+	wait_until 300 [ -e hangs ]
 	sees '^Waiting for the first answer'
 	keys N
 	sees 'sorted by name'
@@ -406,7 +406,7 @@ ended() { # STATUS
 		grep -qE "service at $socket: (cannot connect|it is a regular file, not a UNIX socket)" err
 	done
 	status=0
-	timeout -k 5 60 "$virt_wss" top -b --socket socket -d 0.5 2>err </dev/null | head -n 1 >out || status=$?
+	timeout -k 5 300 "$virt_wss" top -b --socket socket -d 0.5 2>err </dev/null | head -n 1 >out || status=$?
 	grep -q '^virt-wss top' out
 	status=0
 	"$virt_wss" top -b -n 1 --socket socket >/dev/full 2>err </dev/null || status=$?

@@ -12,7 +12,7 @@ virt_wss=$WSS_BUILDDIR/virt-wss
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2 status=0 out err
 	shift 2
-	out=$(timeout 20 "$virt_wss" "$@" 2>"$BATS_TEST_TMPDIR/err") || status=$?
+	out=$(timeout 300 "$virt_wss" "$@" 2>"$BATS_TEST_TMPDIR/err") || status=$?
 	err=$(cat "$BATS_TEST_TMPDIR/err")
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 	[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ] &&
