@@ -16,7 +16,7 @@
  *   --guest FILE     has the pid of a guest's process that must still run, unstopped
  *   --environ N=V    environment of the command
  *   --known NAME     count a library's crash after a failure in this function separately
- *   --timeout S      a run that takes longer hangs; default 30
+ *   --timeout S      a run that takes longer hangs; default 300
  *   --preload FILE   inject.so
  *   --loose 1        the number of lines in a table or CSV depends on the clock
  *   --wrapper 1      COMMAND itself sets LD_PRELOAD, to WSS_INJECT_PRELOAD, where it wants to
@@ -819,7 +819,7 @@ static void parse_arguments(int argc, char **argv, struct plan *plan)
 	*plan = (struct plan){.name = "",
 			      .most = ~0U,
 			      .jobs = 2,
-			      .timeout_s = 30,
+			      .timeout_s = 300,
 			      .actions = {"EIO"},
 			      .n_actions = 1,
 			      .work = "/tmp/wss-faults.XXXXXX"};

@@ -4,6 +4,8 @@
 # Tests scripts/check on invented tiers: leftovers of a test are failures, are named,
 # and are removed.
 
+load functions.sh
+
 setup() {
 	dir=$BATS_TEST_TMPDIR
 	unset WSS_CHECK_ID
@@ -22,7 +24,7 @@ teardown() {
 
 check() { # TIER: status, out
 	status=0
-	TMPDIR=/tmp timeout -k 5 100 "$WSS_SRCDIR/scripts/check" "$dir/build" "$1" \
+	TMPDIR=/tmp timeout -k 5 500 "$WSS_SRCDIR/scripts/check" "$dir/build" "$1" \
 		>"$dir/out" 2>&1 3>&- || status=$?
 	out=$(cat "$dir/out")
 	printf '%s\n' "$out"
@@ -45,7 +47,7 @@ runs() {
 # The tiers of a group meet, or wait for each other in vain.
 @test "tiers run at the same time or in turn, as the group says" {
 	for tier in quick leaky; do
-		printf 'echo >met.%s; i=0; until [ -e met.quick ] && [ -e met.leaky ]; do i=$((i+1)); [ $i -lt 300 ] || exit 1; sleep 0.1; done\n' \
+		printf 'echo >met.%s; i=0; until [ -e met.quick ] && [ -e met.leaky ]; do i=$((i+1)); [ $i -lt ${MEET_WAITS:-3000} ] || exit 1; sleep 0.1; done\n' \
 			$tier >>"$dir/build/check-$tier"
 	done
 	echo '[ -e met.quick ] || exit 1' >>"$dir/build/check-clean"
@@ -53,7 +55,7 @@ runs() {
 	[ "$status" = 0 ]
 	[[ $out == *"3 passed, 0 failed" ]]
 	rm "$dir/build"/met.*
-	check clean,quick
+	MEET_WAITS=3 check clean,quick
 	[ "$status" = 1 ]
 	[[ $out == *"check-clean failed"* ]]
 }
@@ -84,11 +86,7 @@ runs() {
 	done
 	TMPDIR=/tmp "$WSS_SRCDIR/scripts/check" "$dir/build" quick+leaky >/dev/null 2>&1 3>&- &
 	pid=$!
-	for _ in $(seq 100); do
-		[ "$(wc -l <"$dir/pids")" != 2 ] || break
-		sleep 0.1
-	done
-	[ "$(wc -l <"$dir/pids")" = 2 ]
+	wait_until 300 eval '[ "$(wc -l <"$dir/pids")" = 2 ]'
 	kill -TERM $pid
 	status=0
 	wait $pid || status=$?
@@ -171,7 +169,7 @@ flaky() { # CONDITION-THAT-PASSES PROGRAMS
 	cat >>"$dir/build/check-quick" <<-EOF
 		setsid sh -c 'sleep 2; : $marker' >/dev/null 2>&1 </dev/null &
 	EOF
-	check quick
+	WSS_CHECK_SETTLE=300 check quick
 	[ "$status" = 0 ]
 }
 
@@ -209,8 +207,6 @@ flaky() { # CONDITION-THAT-PASSES PROGRAMS
 # As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it.
 @test "a root of the embedded driver is removed with every QEMU that was started in it" {
 	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
-	# shellcheck source=/dev/null
-	. "$WSS_SRCDIR/scripts/embed.sh"
 	embed_owner=$(embed_owner_of $$)
 	embed_guest_dir=$dir/guest
 	mkdir -p "$embed_guest_dir"

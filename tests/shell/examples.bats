@@ -5,17 +5,16 @@
 # command lines: with a libvirt that has the domain web1 but no QEMU they succeed or end as "not
 # supported here", never as a usage error. make check-root runs them on a guest.
 
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
 # Makes a recording web1.rec that is being written, which mark needs.
 hold_recording() {
 	mkfifo "$BATS_TEST_TMPDIR/hold"
 	"$WSS_BUILDDIR/tests/tools/mkrecording" web1.rec --hold --phases 4096:10,1024:10 \
 		<"$BATS_TEST_TMPDIR/hold" >"$BATS_TEST_TMPDIR/held" 3>&- &
 	exec 4>"$BATS_TEST_TMPDIR/hold"
-	for _ in {1..100}; do
-		! grep -q holding "$BATS_TEST_TMPDIR/held" || return 0
-		sleep 0.1
-	done
-	return 1
+	wait_until 300 grep -q holding "$BATS_TEST_TMPDIR/held"
 }
 
 teardown() {

@@ -5,6 +5,9 @@
 
 bats_require_minimum_version 1.5.0
 
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
 
@@ -36,14 +39,9 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
 }
 
-# Waits until a process waits for the reader of its output.
-wait_for_full_pipe() { # PID
-	for _ in $(seq 300); do
-		! grep -q pipe_write "/proc/$1/wchan" 2>/dev/null || return 0
-		! grep -q '^1 0x1 ' "/proc/$1/syscall" 2>/dev/null || return 0
-		timeout 0.1 tail -f /dev/null || true
-	done
-	return 1
+# Whether a process waits for the reader of its output.
+has_full_pipe() { # PID
+	grep -q pipe_write "/proc/$1/wchan" 2>/dev/null || grep -q '^1 0x1 ' "/proc/$1/syscall" 2>/dev/null
 }
 
 @test "each sample of the requested time is a row, in order" {
@@ -340,7 +338,7 @@ wait_for_full_pipe() { # PID
 	local reader=$!
 	exec 4<out
 	read -r <&4
-	wait_for_full_pipe "$reader"
+	wait_until 300 has_full_pipe "$reader"
 	run sqlite3 "$VIRT_WSS_HISTORY" "UPDATE guest SET name = name || 'x'; PRAGMA wal_checkpoint(TRUNCATE)"
 	kill "$reader"
 	exec 4<&-
