@@ -5,9 +5,8 @@
 setup() {
 	harm=$WSS_SRCDIR/scripts/harm-on-my-host
 	cd "$BATS_TEST_TMPDIR" || return 1
-	command -v python3 >/dev/null || skip "needs python3"
 	cat >service <<-'END'
-		#!/usr/bin/env python3
+		#!/usr/bin/python3
 		import json, os, socket, sys, time
 		options = dict(zip(sys.argv[2:], sys.argv[3:]))
 		server = socket.socket(socket.AF_UNIX)
@@ -41,6 +40,20 @@ setup() {
 	export TMPDIR=$PWD
 }
 
+# How many windows and operations there were depends on the machine, what is made of them does not: each page has a
+# window, of 20 ms on two vCPUs, and what is lost is that of a running run against the held one beside it.
+shares_add_up='
+import json, statistics, sys
+guest = json.load(sys.stdin)["guests"]["web1"]
+runs, result = guest["runs"], guest["result"]
+held, running = ([run for run in runs if run["held"] == which] for which in (True, False))
+assert len(held) == len(running) == 2, runs
+windows = result["charged_share"] * sum(run["seconds"] for run in running) / 0.01
+assert abs(windows - round(windows)) < 1e-6 and 1 <= round(windows) <= result["windows"], windows
+lost = 1 - statistics.median(b["operations"] / a["operations"] for a, b in zip(held, running))
+assert abs(lost - result["lost_share"]) < 1e-6, lost
+'
+
 measure() { # OPTION...
 	"$harm" --virt-wss ./service --pairs 2 --seconds 2.2 --settle 0 --probe web1='sh probe' "$@" web1 -- --budget 1%
 }
@@ -52,9 +65,8 @@ measure() { # OPTION...
 	grep -q '^  99.9 % of the latencies: 80% above the held runs$' <<<"$output"
 	grep -q '^  stall of a window: 3.00 ms, 1.50 of what was predicted (1.50 to 1.50)$' <<<"$output"
 	grep -q '^  faults of a window: 90, 0.90 of what was predicted' <<<"$output"
-	# A page a second, each 20 ms on two vCPUs; a fifth of the operations less.
-	grep -qE 'charged to the guest: (0[.][5-9]|1[.][0-9])[0-9]% of its vCPUs. time; operations lost (1[0-9]|2[0-9])' <<<"$output"
-	[ "$(tar xOzf harm.tar.gz harm.json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["guests"]["web1"]["runs"]))')" = 4 ]
+	grep -qE 'charged to the guest: [0-9.]+% of its vCPUs. time; operations lost -?[0-9.]+%$' <<<"$output"
+	tar xOzf harm.tar.gz harm.json | /usr/bin/python3 -c "$shares_add_up"
 	refute_left
 }
 
@@ -63,7 +75,7 @@ refute_left() {
 	local cwd
 	[ -z "$(compgen -G 'virt-wss-harm.*')" ]
 	for cwd in /proc/[0-9]*/cwd; do
-		[ "$(readlink "$cwd")" != "$PWD" ] || ! tr '\0' ' ' <"${cwd%cwd}cmdline" | grep -qE '^(sh probe|python3)' || return 1
+		[ "$(readlink "$cwd")" != "$PWD" ] || ! tr '\0' ' ' <"${cwd%cwd}cmdline" | grep -qE '^(sh probe|[^ ]*python3)' || return 1
 	done
 }
 
