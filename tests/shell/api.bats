@@ -11,7 +11,7 @@ check=$WSS_SRCDIR/tests/tools/api-check
 uuid=a1b2c3d4-0000-4000-8000-000000000000
 
 setup() {
-	python3 -c 'import jsonschema' 2>/dev/null || skip "needs python3-jsonschema"
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || skip "needs python3-jsonschema"
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
@@ -68,7 +68,7 @@ json() { # FILE EXPRESSION of it, as $j
 
 @test "each member of the schema is documented" {
 	local member bad=''
-	for member in $(python3 -c '
+	for member in $(/usr/bin/python3 -c '
 import json, sys
 def names(node):
     if isinstance(node, dict):

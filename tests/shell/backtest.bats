@@ -18,7 +18,7 @@ setup() {
 }
 
 check() { # PYTHON, with data: the JSON that was printed
-	python3 -c "import json, sys
+	/usr/bin/python3 -c "import json, sys
 data = json.load(open(sys.argv[1]))
 $1" "$BATS_TEST_TMPDIR/out"
 }

@@ -71,7 +71,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 }
 
 @test "JSON says what it is" {
-	"$virt_wss" cold --output json | python3 -c '
+	"$virt_wss" cold --output json | /usr/bin/python3 -c '
 import json, sys
 data = json.load(sys.stdin)
 assert data["schema"] == "virt-wss/coldness/1", data

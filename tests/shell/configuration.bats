@@ -13,7 +13,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	# Replaces the element of the same name in a file by that in ELEMENT.
 	cat >replace <<-'END'
-		#!/usr/bin/env python3
+		#!/usr/bin/python3
 		import os, sys
 		import xml.etree.ElementTree as ET
 		tree = ET.parse(sys.argv[1])
@@ -33,7 +33,7 @@ setup() {
 # Adds a domain to the node.
 domain() { # NAME DEVICES [OTHER-XML]
 	n=$((n + 1))
-	python3 - "$n" "$@" >"$n.xml" <<-'END'
+	/usr/bin/python3 - "$n" "$@" >"$n.xml" <<-'END'
 		import sys
 		from xml.sax.saxutils import escape
 		n, name, devices, *other = sys.argv[1:]
@@ -55,7 +55,7 @@ config() { # -> config.json
 
 # Checks config.json with Python, where rows are those of each domain by its name.
 config_is() { # PYTHON
-	python3 - "$1" <<-'END'
+	/usr/bin/python3 - "$1" <<-'END'
 		import json, sys
 		rows = {}
 		for row in json.load(open('config.json'))['configuration']:
@@ -115,7 +115,7 @@ for row in sum(rows.values(), []):
 	[ -e "$schema" ] || skip "no libvirt schema"
 	all_kinds
 	config
-	python3 - <<-'END' >elements
+	/usr/bin/python3 - <<-'END' >elements
 		import json
 		for row in json.load(open('config.json'))['configuration']:
 		    if 'element' in row:
@@ -150,7 +150,7 @@ for row in sum(rows.values(), []):
 @test "virsh takes each command, and finds the domain that is meant" {
 	all_kinds
 	config
-	python3 - <<-'END' >commands
+	/usr/bin/python3 - <<-'END' >commands
 		import json
 		for row in json.load(open('config.json'))['configuration']:
 		    if 'command' in row:

@@ -186,7 +186,7 @@ teardown() {
 	printf '%s' "$out" >"$BATS_TEST_TMPDIR/recommended"
 	wss -c "$uri" sample --output json
 	[ "$status" = 1 ]
-	python3 - "$BATS_TEST_TMPDIR/recommended" 3<<<"$out" <<-'END'
+	/usr/bin/python3 - "$BATS_TEST_TMPDIR/recommended" 3<<<"$out" <<-'END'
 		import json, os, sys
 		expected = {r["uuid"]: r["domain"] for r in json.load(open(sys.argv[1]))["recommendations"]}
 		samples = {r["uuid"]: r["domain"] for r in json.load(os.fdopen(3))["samples"]}

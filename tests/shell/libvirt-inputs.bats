@@ -42,7 +42,7 @@ is_libvirt_9_0() {
 
 @test "domain XML says what libvirt tells QEMU: UUID, locked memory, devices that pin memory, balloon" {
 	read_inputs xml "$inputs"/qemuxml2argvdata/*.xml
-	python3 - seen "$(cat "$inputs/complete")" <<-'END'
+	/usr/bin/python3 - seen "$(cat "$inputs/complete")" <<-'END'
 		import glob, os, re, sys
 		compared = same = 0
 		for line in open(sys.argv[1]):

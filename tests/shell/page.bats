@@ -50,7 +50,7 @@ uplot=$WSS_SRCDIR/third-party/uplot
 }
 
 @test "the invented figures are what a service answers" {
-	python3 -c 'import jsonschema' 2>/dev/null || skip "needs python3-jsonschema"
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || skip "needs python3-jsonschema"
 	look schema "$WSS_SRCDIR/tests/tools/api-check" "$WSS_SRCDIR/docs/http-api.schema.json"
 }
 

@@ -29,12 +29,12 @@ checked_plan() { # [OPTIONS] -- FILE...
 }
 
 figure() { # KEY of the plan
-	python3 -c 'import json, sys; print(json.load(open("plan.json"))["plan"][sys.argv[1]])' "$1"
+	/usr/bin/python3 -c 'import json, sys; print(json.load(open("plan.json"))["plan"][sys.argv[1]])' "$1"
 }
 
 # Prints a host's file: HOST-BYTES, then NAME,SET,ASSIGNED of each guest, in GiB.
 host_file() {
-	python3 - "$@" <<-'EOP'
+	/usr/bin/python3 - "$@" <<-'EOP'
 		import json, sys
 		rows = []
 		for words in (w.split(',') for w in sys.argv[2:]):
@@ -98,7 +98,7 @@ refuses() { # FILE TEXT: one line that names the file
 	fleet 40 800 --fill 0.9
 	checked_plan -- fleet/*.json
 	cp plan.json right.json
-	python3 - <<-'END'
+	/usr/bin/python3 - <<-'END'
 		import json
 		plan = json.load(open('right.json'))
 		moves = [c for c in plan['changes'] if 'to' in c]
@@ -220,7 +220,7 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for
 		more=(${ratio:+--overcommit "$ratio"})
 		checked_plan -- fleet/*.json
 		[ "$(figure over_before)" -gt 0 ]
-		python3 - <<-'END'
+		/usr/bin/python3 - <<-'END'
 			import json
 			plan = json.load(open('plan.json'))['plan']
 			assert sum(h['size_before_bytes'] > h['memory_bytes'] for h in plan['hosts']) > 10
@@ -234,9 +234,9 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for
 @test "guests that cannot shrink keep what they have, and those without a size count with it" {
 	host_file 100 web1,20,70 web2,20,60 >right.json
 	shrunk() { # EXPRESSION of the first guest's members: prints the guests that shrink
-		python3 -c 'import json, sys; d = json.load(open("right.json")); d["recommendations"][0].update(eval(sys.argv[1])); json.dump(d, open("host1.json", "w"))' "$1"
+		/usr/bin/python3 -c 'import json, sys; d = json.load(open("right.json")); d["recommendations"][0].update(eval(sys.argv[1])); json.dump(d, open("host1.json", "w"))' "$1"
 		checked_plan -- host1.json >&2
-		python3 -c 'import json; print(*(c["domain"] for c in json.load(open("plan.json"))["changes"]))'
+		/usr/bin/python3 -c 'import json; print(*(c["domain"] for c in json.load(open("plan.json"))["changes"]))'
 	}
 	[ "$(shrunk '{}')" = web1 ]
 	[ "$(shrunk '{"configuration": [{"blocks": False}, {"blocks": True}]}')" = web2 ]
@@ -263,7 +263,7 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for
 @test "guests shrink to no less than they need, without QEMU's memory" {
 	host_file 100 web1,20,60 web2,50,70 >host1.json
 	# web1 needs 30 GiB in two hours, 28 in another one; QEMU takes 4 for each guest.
-	python3 - <<-'EOP'
+	/usr/bin/python3 - <<-'EOP'
 		import json
 		data = json.load(open('host1.json'))
 		week = [10 << 30] * 168
@@ -291,7 +291,7 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json, but for
 	host_file 100 web1,20,95 | sed "s/$((20 << 30))/$(((20 << 30) + 5))/" >host1.json
 	"$virt_wss" plan --goal safe --safe-limit 50 --output json host1.json >plan.json
 	cat plan.json
-	python3 -c '
+	/usr/bin/python3 -c '
 import json
 plan = json.load(open("plan.json"))
 assert plan["changes"][0]["need_bytes"] == plan["plan"]["hosts"][0]["need_before_bytes"] == (20 << 30) + (1 << 20)'
@@ -332,11 +332,11 @@ assert plan["changes"][0]["need_bytes"] == plan["plan"]["hosts"][0]["need_before
 	echo "$stderr"
 	[ "$(figure hosts_after)" = 1 ]
 	[[ $stderr == *'2 guests are shut off, need nothing and stay: off1, off2'* ]]
-	python3 -c 'import json; print(*sorted(r["domain"] for r in json.load(open("plan.json"))["changes"] if "to" in r))' >moved
+	/usr/bin/python3 -c 'import json; print(*sorted(r["domain"] for r in json.load(open("plan.json"))["changes"] if "to" in r))' >moved
 	cat moved
 	grep -qxE 'db1 held2|web1' moved
 	# Without its balloon's driver running, it cannot shrink.
-	python3 -c 'import json; print(*(r["domain"] for r in json.load(open("plan.json"))["changes"] if "shrink_to_bytes" in r))' >shrunk
+	/usr/bin/python3 -c 'import json; print(*(r["domain"] for r in json.load(open("plan.json"))["changes"] if "shrink_to_bytes" in r))' >shrunk
 	[[ $(<shrunk) != *held2* && $(<shrunk) != *off* ]]
 }
 

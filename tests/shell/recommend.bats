@@ -446,7 +446,7 @@ between() { # VALUE LOW HIGH, in MiB
 	sed -i "s|model='none'|model='virtio'|" "$BATS_TEST_TMPDIR/2.xml"
 	# In the host's sums each counts with what it holds.
 	wss recommend --output json
-	[ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["host"]["needed_bytes"] >> 20)' <<<"$out")" -ge $((2267 + 1500 + 1048 + 1048)) ]
+	[ "$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["host"]["needed_bytes"] >> 20)' <<<"$out")" -ge $((2267 + 1500 + 1048 + 1048)) ]
 }
 
 @test "the host: guests of status no size count with all their memory, in all sums" {
@@ -456,13 +456,13 @@ between() { # VALUE LOW HIGH, in MiB
 	wss recommend --output json
 	[ "$status" = 0 ]
 	host='{ "statuses": [g["status"] for g in d["recommendations"]], **d["host"] }'
-	python3 -c "import json, sys; d = json.load(sys.stdin); h = $host
+	/usr/bin/python3 -c "import json, sys; d = json.load(sys.stdin); h = $host
 assert h['statuses'] == ['no size'] * 2 and h['unknown_guests'] == 2, h
 assert h['needed_bytes'] == h['assigned_bytes'] > 1000 << 20, h" <<<"$out"
-	assigned=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["host"]["assigned_bytes"])' <<<"$out")
+	assigned=$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["host"]["assigned_bytes"])' <<<"$out")
 	wss recommend --host --output json
 	[ "$status" = 0 ]
-	python3 -c "import json, sys; h = json.load(sys.stdin)['host']
+	/usr/bin/python3 -c "import json, sys; h = json.load(sys.stdin)['host']
 assert h['unsized_guests'] == 2 and h['need_bytes'] == $assigned, h" <<<"$out"
 	# Beside one with a size, in whose hours the other was measured, too.
 	rm "$VIRT_WSS_HISTORY"
@@ -470,7 +470,7 @@ assert h['unsized_guests'] == 2 and h['need_bytes'] == $assigned, h" <<<"$out"
 	history_of 24 $((100 << 20)) 300 2
 	wss recommend --output json
 	[ "$status" = 0 ]
-	python3 -c "import json, sys; h = json.load(sys.stdin)['host']
+	/usr/bin/python3 -c "import json, sys; h = json.load(sys.stdin)['host']
 assert h['unknown_guests'] == 1 and h['needed_bytes'] > $assigned // 2 + (100 << 20), h" <<<"$out"
 }
 
@@ -738,7 +738,7 @@ assert h['unknown_guests'] == 1 and h['needed_bytes'] > $assigned // 2 + (100 <<
 	node 1
 	history_of 30 $((300 << 20)) 3600 1
 	wss recommend --output json
-	python3 -c '
+	/usr/bin/python3 -c '
 import json, sys, time
 data = json.load(open(sys.argv[1]))
 sets = data["recommendations"][0]["week"]["set_bytes"]
@@ -753,7 +753,7 @@ assert all(300 << 20 <= sets[i] <= 330 << 20 for i in known)' "$BATS_TEST_TMPDIR
 
 # Checks the JSON in "out" with Python, where host and guests by their names are set.
 room_is() { # PYTHON
-	python3 -c '
+	/usr/bin/python3 -c '
 import json, sys
 data = json.load(open(sys.argv[1]))
 host, guests = data["host"], {g["domain"]: g for g in data["guests"]}
@@ -877,7 +877,7 @@ assert "rank" not in guests["web1"] and guests["web2"]["rank"] == 1'
 	history_of 30 $((500 << 20)) 3600 1 2 3
 	wss recommend --output json
 	[ "$status" = 0 ]
-	python3 -c '
+	/usr/bin/python3 -c '
 import json, sys
 rows = {r["domain"]: r for r in json.load(open(sys.argv[1]))["recommendations"]}
 web1, = rows["web1"]["configuration"]

@@ -529,7 +529,7 @@ ended() { # PID
 	for arguments in "report t --plot t.svg" "diff t@5s t@30s" "diff t t@30s --verbose --output csv" \
 		"heatmap t --plot h.svg" "heatmap t --hot-first"; do
 		# shellcheck disable=SC2086
-		run python3 - "$virt_wss" $arguments <<-'PYTHON'
+		run /usr/bin/python3 - "$virt_wss" $arguments <<-'PYTHON'
 			import resource, subprocess, sys
 			r = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
 			u = resource.getrusage(resource.RUSAGE_CHILDREN)

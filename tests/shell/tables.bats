@@ -161,7 +161,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	for table in 'list' 'list --sort domain' 'policy get' 'history --by day' 'recommend' 'recommend --sort domain'; do
 		# shellcheck disable=SC2086
 		piped $table
-		python3 -c 'import sys, unicodedata
+		/usr/bin/python3 -c 'import sys, unicodedata
 for line in sys.stdin.read().splitlines():
 	assert not line.startswith("DOMAIN") or len(line) < 200, line
 	assert sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line.partition("  ")[0]) <= 80, line' <<<"$out"
