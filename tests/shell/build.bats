@@ -60,8 +60,11 @@ made_before() { # HEADER SOURCE
 
 @test "units go where systemd looks for them under each prefix" {
 	directory() { # CONFIGURE-OPTION...: where units go
-		"$WSS_SRCDIR/configure" --quiet "$@" >configure.out 2>&1 || { cat configure.out; return 1; }
-		make -s --no-print-directory -f Makefile -f - print <<<'print: ; @echo $(systemdunitdir)'
+		"$WSS_SRCDIR/configure" --quiet --no-create --cache-file=cache "$@" >configure.out 2>&1 || { cat configure.out; return 1; }
+		printf '%s\n' 'prefix=@prefix@' 'exec_prefix=@exec_prefix@' 'libdir=@libdir@' 'systemdunitdir=@systemdunitdir@' \
+			'print: ; @echo $(systemdunitdir)' >variables.in
+		./config.status --quiet --file=variables:variables.in
+		make -s --no-print-directory -f variables print
 	}
 	mkdir -p "$BATS_TEST_TMPDIR/build"
 	cd "$BATS_TEST_TMPDIR/build"
