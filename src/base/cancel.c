@@ -77,7 +77,8 @@ int wss_cancel_sleep_on_fd(const struct wss_cancel *cancel, int fd, uint64_t whe
 
 		if (wss_cancel_requested(cancel) || own->revents)
 			break;
-		ppoll(fds, n + 1, &ts, NULL);
+		if (!wss_clock_poll_injected(fds, n + 1, when_ns - now))
+			ppoll(fds, n + 1, &ts, NULL);
 	}
 	if (wss_cancel_requested(cancel))
 		return -1;

@@ -44,7 +44,8 @@ uint64_t wss_clock_suspended_ns(void)
 
 uint64_t wss_clock_thread_ns(void)
 {
-	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+	return injected && injected->thread_ns ? injected->thread_ns(injected->opaque)
+					       : read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t wss_clock_take_thread_ns(void)
@@ -58,7 +59,8 @@ uint64_t wss_clock_take_thread_ns(void)
 
 uint64_t wss_clock_process_ns(void)
 {
-	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+	return injected && injected->process_ns ? injected->process_ns(injected->opaque)
+						: read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 bool wss_clock_is_due(uint64_t *when_ns, uint64_t every_ns)
@@ -94,6 +96,23 @@ bool wss_clock_sleep_injected(uint64_t when_ns)
 	if (!injected || !injected->sleep_until_ns)
 		return false;
 	injected->sleep_until_ns(injected->opaque, when_ns);
+	return true;
+}
+
+bool wss_clock_wait_injected(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_ns,
+			     bool *ret_signalled)
+{
+	if (!injected || !injected->wait)
+		return false;
+	*ret_signalled = injected->wait(injected->opaque, cond, lock, timeout_ns);
+	return true;
+}
+
+bool wss_clock_poll_injected(struct pollfd *fds, nfds_t n, uint64_t timeout_ns)
+{
+	if (!injected || !injected->poll)
+		return false;
+	injected->poll(injected->opaque, fds, n, timeout_ns);
 	return true;
 }
 

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -63,6 +65,13 @@ void wss_clock_rest_until_ns(uint64_t when_ns);
  */
 bool wss_clock_sleep_injected(uint64_t when_ns);
 
+/* The same for a wait of at most timeout_ns on a condition (base/cond.h). *ret_signalled: the time is not over. */
+bool wss_clock_wait_injected(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_ns,
+			     bool *ret_signalled);
+
+/* The same for ppoll(), whose result a caller must be able to do without. */
+bool wss_clock_poll_injected(struct pollfd *fds, nfds_t n, uint64_t timeout_ns);
+
 /* Milliseconds from now to the deadline, for poll(): rounded up, 0 when past. */
 int wss_clock_poll_ms(uint64_t deadline_ns);
 
@@ -81,9 +90,10 @@ int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*
  * Replaces the clock in tests: now_ns() returns the time, and sleeping calls sleep_until_ns(). If that is
- * NULL, a sleep is a real one, which goes on until its time has come by now_ns().
+ * NULL, a sleep is a real one, which goes on until its time has come by now_ns(); so is a wait for another thread
+ * or a descriptor, if wait or poll are NULL: wait() returns false once its time is over.
  * NULL restores the real clock. If wall_seconds is NULL, the time of day stays real; if suspended_ns is, the
- * host is never suspended.
+ * host is never suspended; if thread_ns and process_ns are, CPU time is real.
  */
 struct wss_clock_source {
 	uint64_t (*now_ns)(void *opaque);
@@ -91,5 +101,9 @@ struct wss_clock_source {
 	void *opaque;
 	time_t (*wall_seconds)(void *opaque);
 	uint64_t (*suspended_ns)(void *opaque);
+	bool (*wait)(void *opaque, pthread_cond_t *cond, pthread_mutex_t *lock,
+		     uint64_t timeout_ns);
+	void (*poll)(void *opaque, struct pollfd *fds, nfds_t n, uint64_t timeout_ns);
+	uint64_t (*thread_ns)(void *opaque), (*process_ns)(void *opaque);
 };
 void wss_clock_inject(const struct wss_clock_source *source);

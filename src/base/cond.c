@@ -18,7 +18,10 @@ void wss_cond_init(pthread_cond_t *cond)
 bool wss_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_ns)
 {
 	struct timespec ts;
+	bool signalled;
 
+	if (wss_clock_wait_injected(cond, lock, timeout_ns, &signalled))
+		return signalled;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ts.tv_sec += (time_t)(timeout_ns / WSS_NS_PER_S);
 	ts.tv_nsec += (long)(timeout_ns % WSS_NS_PER_S);

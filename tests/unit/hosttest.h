@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -182,13 +183,16 @@ static inline pid_t start_qemu(const char *exe, const char *uuid, const char *ex
 	return pid;
 }
 
-/* Kills a child and leaves it a zombie. */
+/* Kills a child and leaves it a zombie. Does not sleep until it is one: see tests/leaping.h. */
 static inline void make_zombie(pid_t pid)
 {
-	siginfo_t info;
+	siginfo_t info = {.si_pid = 0};
 
 	kill(pid, SIGKILL);
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	while (info.si_pid != pid) {
+		assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG), 0);
+		sched_yield();
+	}
 }
 
 static inline void end_child(pid_t pid)

@@ -15,9 +15,11 @@
 #include "base/units.h"
 #include "measure/target.h"
 #include "measure/tracker.h"
+#include "tests/leaping.h"
 
 #define GUESTS_MAX 512
 #define MS WSS_NS_PER_MS
+#define HANG_STEP_NS (50 * MS)
 
 /* What comes of a window by 4 KiB. */
 enum by_4k { BY_4K_WORKS, BY_4K_UNSUPPORTED, BY_4K_BUSY, BY_4K_SLOW };
@@ -57,8 +59,9 @@ static struct invented {
 	atomic_uint dearer;		 /* as many times as that; 0: once */
 	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
 	unsigned slow_refresh_us;	 /* libvirt takes its time */
-	/* Of processor time, before each window, after it, and whenever it is published. */
+	/* Of invented processor time, before each window, after it, and whenever it is published. */
 	uint64_t burns_ns;
+	_Atomic uint64_t burnt_ns;
 	/* Calls of libvirt since its pages were read; the most of them before a window began that followed one. */
 	atomic_uint calls, most_calls;
 	atomic_bool pages_read;
@@ -81,18 +84,32 @@ static const struct wss_host host = {.root = {.dirfd = -1}};
 
 static void hang_at(const struct invented *guest, enum hang where)
 {
-	/* In ever longer steps, so that a long hang costs next to nothing. */
-	for (useconds_t nap_us = 20000; guest->hang == where && !go_on;
-	     nap_us = nap_us < 300000 ? nap_us * 3 / 2 : nap_us)
-		usleep(nap_us);
+	/* All that hang look at the same times, so that they cost little. */
+	while (guest->hang == where && !go_on)
+		leaping_sleep_ns(HANG_STEP_NS - wss_clock_now_ns() % HANG_STEP_NS);
 }
 
-static void burn(const struct invented *guest)
-{
-	uint64_t end_ns = wss_clock_thread_ns() + guest->burns_ns;
+static _Thread_local uint64_t thread_burnt_ns;
+static _Atomic uint64_t process_burnt_ns;
 
-	while (guest->burns_ns && wss_clock_thread_ns() < end_ns)
-		;
+static void burn(struct invented *guest)
+{
+	guest->burnt_ns += guest->burns_ns;
+	thread_burnt_ns += guest->burns_ns;
+	process_burnt_ns += guest->burns_ns;
+}
+
+/* For a struct wss_clock_source: the processor time that was burnt, and nothing else. */
+static inline uint64_t burnt_thread_ns(void *unused)
+{
+	(void)unused;
+	return thread_burnt_ns;
+}
+
+static inline uint64_t burnt_process_ns(void *unused)
+{
+	(void)unused;
+	return process_burnt_ns;
 }
 
 static void note_most(atomic_uint *most, unsigned value)
@@ -111,7 +128,7 @@ static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 
 	(void)err;
 	hang_at(invented, HANG_REFRESH);
-	usleep(invented->slow_refresh_us);
+	leaping_sleep_ns(invented->slow_refresh_us * 1000ULL);
 	invented->calls++;
 	guest->state = invented->state;
 	strcpy(guest->job, invented->job ? "backup" : "");
@@ -318,8 +335,7 @@ static int method_prepare(struct wss_tracker *tracker, struct wss_error *err)
 	if (method->prepared)
 		return 1;
 	note_most(&most_arming, ++arming);
-	if (arming_us)
-		usleep(arming_us);
+	leaping_sleep_ns(arming_us * 1000ULL);
 	arming--;
 	method->prepared = true;
 	return 0;
@@ -346,8 +362,7 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	guest->begun_4k += ((struct method *)tracker)->by_4k;
 	if (guest->pages_read)
 		note_most(&guest->most_calls, guest->calls);
-	if (arming_us)
-		usleep(arming_us);
+	leaping_sleep_ns(arming_us * 1000ULL);
 	hang_at(guest, HANG_BEGIN);
 	/* Its vCPUs stall as long on a busy machine. */
 	ret_span->end_ns = wss_clock_now_ns();

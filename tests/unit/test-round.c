@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The round over invented guests. Threads are real, and the clock waits for them. */
+/* The round over invented guests. Threads are real, and the clock leaps while all of them wait. */
 #include "../random.h"
 #include "invented.h"
 
@@ -426,7 +426,7 @@ static int run_and_stop(void)
 	unsigned closes = 0, begins = 0;
 
 	wss_stop_install();
-	if (patient_begin(NULL) < 0 || wss_round_new(&options, &events, NULL, &round, NULL) < 0)
+	if (leaping_begin(NULL) < 0 || wss_round_new(&options, &events, NULL, &round, NULL) < 0)
 		return 1;
 	for (size_t i = 0; i < n_guests; i++)
 		join(round, hypervisor, i, 0);
@@ -443,7 +443,7 @@ static int run_and_stop(void)
 	}
 	wss_round_free(round);
 	wss_hypervisor_unref(hypervisor);
-	patient_end(NULL);
+	leaping_end(NULL);
 	return begins >= 2 && closes >= begins && !open_windows && wss_threads_end(0) ? 0 : 4;
 }
 
@@ -451,14 +451,14 @@ TEST(test_stop)
 {
 	invent(3);
 	options.measure.window.track.window_ns = options.measure.interval_ns = 30 * WSS_NS_PER_S;
-	patient_end(NULL);
+	leaping_end(NULL);
 	assert_int_equal(in_child(run_and_stop), 0);
 	forget();
 }
 
 static uint64_t ahead_now_ns(void *unused)
 {
-	return patient_now_ns(unused) + ahead_ns;
+	return leaping_now_ns(unused) + ahead_ns;
 }
 
 static void step_of_20_s(struct wss_target *target)
@@ -470,7 +470,8 @@ static void step_of_20_s(struct wss_target *target)
 /* Opening a guest and all that is asked about it has one deadline, not one each. */
 TEST(test_steps_share_a_deadline)
 {
-	static const struct wss_clock_source clock = {.now_ns = ahead_now_ns};
+	static const struct wss_clock_source clock = {
+		.now_ns = ahead_now_ns, .wait = leaping_wait, .poll = leaping_poll};
 	struct wss_hypervisor *hypervisor = hypervisor_new();
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_targets targets;
@@ -501,5 +502,5 @@ TEST(test_steps_share_a_deadline)
 
 int main(void)
 {
-	return tests_run_each(patient_begin, patient_end);
+	return tests_run_each(leaping_begin, leaping_end);
 }
