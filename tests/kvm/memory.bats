@@ -149,7 +149,8 @@ gib_is_bounded() {
 		pass 604
 		clock_end
 		wss_wait
-		[ "$status" = 0 ] && [ "$(field quality)" = ok ]
+		[ "$status" = 0 ]
+		[ "$(field quality)" = ok ]
 		kvm_exact "$(field wss_bytes)" 3000
 	done
 }
