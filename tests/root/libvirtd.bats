@@ -187,7 +187,7 @@ is_steady() {
 		share=$(sed -nE 's/.*the guest was (.* % and )?paused for about ([0-9.]+) %.*/\2/p' <<<"$out$err" | head -n 1)
 		echo "share $share"
 		# In percent of the window, of which the commands take next to nothing.
-		awk -v share="$share" -v least=$((seconds / 6)) 'BEGIN { exit !(share > 0 && share >= least - 2 && share <= least + 10) }'
+		awk -v share="$share" -v least=$((seconds / 6)) 'BEGIN { exit !(share != "" && share >= least - 2 && share <= least + 10) }'
 	done
 }
 
