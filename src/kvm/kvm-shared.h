@@ -9,7 +9,9 @@
  * generation or n_slots, the slots have changed meanwhile.
  */
 struct wss_kvm_vm_record {
-	__u64 vm; /* address of its struct kvm, which identifies it; followed by the programs only */
+	__u64 vm; /* address of its struct kvm, which identifies it among all of that time */
+	/* That of its directory in debugfs, which no later VM at that address has; 0 on a kernel without debugfs. */
+	__u64 inode;
 	__u64 generation; /* changes when slots change */
 	__u64 n_slots;	  /* of the first address space */
 	/* The process whose memory the slots are, by its pid in the reader's pid namespace, and its descriptor of the VM. */

@@ -64,8 +64,11 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct inode;
+
 struct dentry {
 	struct qstr d_name;
+	struct inode *d_inode;
 };
 
 struct path {
@@ -78,6 +81,7 @@ struct super_block {
 
 struct inode {
 	struct super_block *i_sb;
+	unsigned long i_ino;
 };
 
 struct file {
@@ -174,6 +178,7 @@ struct kvm {
 	atomic_t online_vcpus;
 	struct kvm_vm_stat stat;
 	struct kvm_arch arch;
+	struct dentry *debugfs_dentry;
 };
 
 struct kvm_mmu_root_info {
@@ -241,7 +246,7 @@ struct {
  * What one call of walk_vm is to do: to look at a GiB of the VM's addresses; or at shadow pages, which are not in the order of
  * addresses, after the one at last_shadow_page (0: from the first on). accessed_bit: bit of an entry that says so.
  */
-__u64 vm;
+__u64 vm, inode; /* as in its record */
 __u64 gib;
 __u64 last_shadow_page; /* then, the last one that it has read, if there are more after it; else 0 */
 __u32 shadow_pages;
@@ -275,6 +280,18 @@ static __always_inline void *file_private(struct bpf_iter__task_file *ctx, __u64
 	if (*name != wanted || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
 		return NULL;
 	return file->private_data;
+}
+
+/* An error in place of the directory reads as 0. */
+static __u64 vm_inode(struct kvm *kvm)
+{
+	return BPF_CORE_READ(kvm, debugfs_dentry, d_inode, i_ino);
+}
+
+/* Whether it is the VM that is asked for, and not another one that has got its address since. */
+static bool is_wanted(struct kvm *kvm)
+{
+	return (__u64)kvm == vm && vm_inode(kvm) == inode;
 }
 
 struct slot_cursor {
@@ -362,6 +379,7 @@ int list_vms(struct bpf_iter__task_file *ctx)
 	cursor.index = (__u32)BPF_CORE_READ(slots, node_idx) & 1;
 	bpf_loop(128, bucket_visit, &cursor, 0);
 	record.vm = (__u64)kvm;
+	record.inode = vm_inode(kvm);
 	record.generation = BPF_CORE_READ(slots, generation);
 	record.n_slots = cursor.n;
 	record.pid = pid_of(task);
@@ -644,7 +662,7 @@ int walk_vm(struct bpf_iter__task_file *ctx)
 	struct shadow_cursor cursor = {};
 	struct list_head *head;
 
-	if (!kvm || (__u64)kvm != vm || found)
+	if (!kvm || !is_wanted(kvm) || found)
 		return 0;
 	found = 1;
 	if (!shadow_pages) {
@@ -719,9 +737,9 @@ int count_vm(struct bpf_iter__task_file *ctx)
 	struct kvm *kvm = file_private(ctx, NAME_VM);
 	struct kvm_vcpu *vcpu = file_private(ctx, NAME_VCPU);
 
-	if (kvm && (__u64)kvm == vm)
+	if (kvm && is_wanted(kvm))
 		count(kvm);
-	if (!vcpu || (__u64)BPF_CORE_READ(vcpu, kvm) != vm)
+	if (!vcpu || !is_wanted(BPF_CORE_READ(vcpu, kvm)))
 		return 0;
 	count_vcpu(vcpu);
 	if (!direct_map)

@@ -34,7 +34,7 @@
 
 struct wss_kvm_vm {
 	struct bpf_link *list, *count, *walk; /* all bound to the VM's process */
-	uint64_t vm;
+	uint64_t vm, inode;		      /* of its record */
 };
 
 /* The programs, of which a process has one set: a walk's results are in maps that belong to them. */
@@ -218,9 +218,12 @@ static const struct wss_kvm_vm_record *next_record(const char *listing, size_t b
 	return vm;
 }
 
-/* Returns a VM in a listing of a process, 0 being the only one; NULL with err set. A VM may have several descriptors. */
+/*
+ * Returns a VM in a listing of a process, 0 being the only one, with any inode if that is 0; NULL with err set. A VM may have several
+ * descriptors.
+ */
 static const struct wss_kvm_vm_record *find_vm(const char *listing, size_t bytes, uint64_t vm,
-					       struct wss_error *err)
+					       uint64_t inode, struct wss_error *err)
 {
 	const struct wss_kvm_vm_record *found = NULL, *record;
 	size_t at = 0;
@@ -229,7 +232,7 @@ static const struct wss_kvm_vm_record *find_vm(const char *listing, size_t bytes
 		record = next_record(listing, bytes, &at, err);
 		if (!record)
 			return NULL;
-		if (vm && record->vm != vm)
+		if ((vm && record->vm != vm) || (inode && record->inode != inode))
 			continue;
 		if (found && found->vm != record->vm) {
 			wss_error_set(err, WSS_ERR_UNSUPPORTED, "the process has several VMs");
@@ -243,9 +246,9 @@ static const struct wss_kvm_vm_record *find_vm(const char *listing, size_t bytes
 	return found;
 }
 
-/* Lists a VM of a process, 0 being its only one; NULL with err set. */
+/* Lists a process's VMs, and finds one as find_vm() does. */
 static const struct wss_kvm_vm_record *list_vm(const struct bpf_link *list, uint64_t vm,
-					       char *listing, struct wss_error *err)
+					       uint64_t inode, char *listing, struct wss_error *err)
 {
 	const struct wss_kvm_vm_record *record = NULL;
 
@@ -253,7 +256,7 @@ static const struct wss_kvm_vm_record *list_vm(const struct bpf_link *list, uint
 		struct wss_error why = WSS_ERROR_INIT;
 		ssize_t bytes = iterate(list, listing, LISTING_BYTES, &why);
 
-		record = bytes < 0 ? NULL : find_vm(listing, (size_t)bytes, vm, &why);
+		record = bytes < 0 ? NULL : find_vm(listing, (size_t)bytes, vm, inode, &why);
 		if (!record && (why.code != WSS_ERR_FAILED || i + 1 == ATTEMPTS))
 			wss_error_set(err, why.code, "%s", why.text);
 		if (!record && why.code != WSS_ERR_FAILED)
@@ -355,13 +358,14 @@ static int vm_open(pid_t pid, uint64_t id, struct wss_kvm_vm **ret_vm, struct ws
 	vm->walk = vm->count ? attach(loaded.skeleton->progs.walk_vm, pid, err) : NULL;
 	if (!vm->walk)
 		goto failed;
-	record = list_vm(vm->list, id, listing, err);
+	record = list_vm(vm->list, id, 0, listing, err);
 	if (!record) {
 		if (err && err->code == WSS_ERR_GONE)
 			err->code = WSS_ERR_UNSUPPORTED;
 		goto failed;
 	}
 	vm->vm = record->vm;
+	vm->inode = record->inode;
 	*ret_vm = vm;
 	return 0;
 failed:
@@ -378,7 +382,7 @@ static int vm_slots(const struct wss_kvm_vm *vm, struct wss_kvm_slots *ret_slots
 
 	if (!listing)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	record = list_vm(vm->list, vm->vm, listing, err);
+	record = list_vm(vm->list, vm->vm, vm->inode, listing, err);
 	if (!record)
 		return -1;
 	copy = calloc(record->n_slots ? record->n_slots : 1, sizeof(*copy));
@@ -396,6 +400,7 @@ static int run(const struct wss_kvm_vm *vm, const struct bpf_link *program, stru
 	char nothing[1];
 
 	shared->vm = vm->vm;
+	shared->inode = vm->inode;
 	shared->n_leaves = shared->found = shared->incomplete = 0;
 	if (iterate(program, nothing, sizeof(nothing), err) < 0)
 		return -1;
