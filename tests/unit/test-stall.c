@@ -62,14 +62,13 @@ TEST(test_disturbed_passes)
 	assert_true(wss_stall_entry_of(&nothing, 1000) == 1);
 }
 
-/* The cost is measured once, and is between 0.01 ns and 0.1 ms an entry. */
+/* The cost is measured once; how much is a matter of the host. */
 TEST(test_calibration)
 {
 	double entry_ns = wss_stall_entry_ns();
 	struct rusage before, after;
 
-	assert_true(entry_ns > 0.01);
-	assert_true(entry_ns < 1e5);
+	assert_true(entry_ns >= 1);
 	getrusage(RUSAGE_CHILDREN, &before);
 	for (int i = 0; i < 1000; i++)
 		assert_true(wss_stall_entry_ns() == entry_ns);
