@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "base/worker.h"
+#include "tests/leaping.h"
 
 static atomic_int go, ended, released;
 
@@ -18,7 +19,7 @@ static void quick(void *opaque)
 static void hang(void *unused)
 {
 	while (!go)
-		usleep(1000);
+		leaping_sleep_ns(WSS_NS_PER_MS);
 	ended = 1;
 }
 
@@ -33,7 +34,7 @@ static void wait_for(atomic_int *what)
 	uint64_t deadline = wss_clock_now_ns() + 10 * WSS_NS_PER_S;
 
 	while (!*what && wss_clock_now_ns() < deadline)
-		usleep(1000);
+		leaping_sleep_ns(WSS_NS_PER_MS);
 	assert_true(*what);
 }
 
@@ -48,7 +49,7 @@ static void task_run(void *opaque)
 {
 	struct task *task = opaque;
 
-	usleep((useconds_t)(task->idle_ns / 1000));
+	leaping_sleep_ns(task->idle_ns);
 	wss_deadline_run(&task->deadline, 0);
 	if (task->hangs)
 		hang(NULL);
@@ -92,7 +93,7 @@ static int work_while_stopping(void)
  */
 TEST(test_stopped)
 {
-	patient_end(NULL);
+	leaping_end(NULL);
 	assert_int_equal(in_child(work_while_stopping), 0);
 }
 
@@ -220,10 +221,10 @@ TEST(test_chain)
 /* Also those that were left behind. */
 static int end_threads(void **unused)
 {
-	return wss_threads_end(20 * WSS_NS_PER_S) ? patient_end(unused) : -1;
+	return wss_threads_end(20 * WSS_NS_PER_S) ? leaping_end(unused) : -1;
 }
 
 int main(void)
 {
-	return tests_run_each(patient_begin, end_threads);
+	return tests_run_each(leaping_begin, end_threads);
 }
