@@ -16,7 +16,7 @@
 #include "serve/host-page.h"
 #include "serve/watch.h"
 
-#define PATIENCE_NS (20 * WSS_NS_PER_S)
+#define PATIENCE_NS (300 * WSS_NS_PER_S)
 #define HOST_BYTES (4096 * WSS_MIB)
 
 static char *tree;

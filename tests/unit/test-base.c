@@ -548,7 +548,7 @@ TEST(test_root)
 	assert_int_equal(wss_root_read(&root, "big", 99999, &text, &len), -EFBIG);
 	/* Without waiting for a writer. */
 	assert_int_equal(mkfifo(make_path(path, "%s/fifo", tree), 0600), 0);
-	alarm(60);
+	alarm(300);
 	assert_int_equal(wss_root_read(&root, "fifo", 100, &text, &len), -EINVAL);
 	assert_int_equal(wss_root_read_line(&root, "fifo", line, sizeof(line)), -EINVAL);
 	assert_int_equal(wss_root_fopen(&root, "fifo", &file), -EINVAL);
@@ -749,7 +749,7 @@ TEST(test_log_waits_for_nobody)
 	close(fds[0]);
 	terminal = terminal_open(&fds[0]);
 	log_to(terminal, &before);
-	alarm(30);
+	alarm(300);
 	for (unsigned i = 0; i < 2000; i++)
 		wss_warn("a terminal that takes a part of a message");
 	alarm(0);

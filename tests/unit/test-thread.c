@@ -50,7 +50,7 @@ static unsigned count_threads(void)
 /* The kernel may still list a thread that was joined. */
 static void wait_for_threads(unsigned n)
 {
-	uint64_t deadline_ns = wss_clock_now_ns() + 20 * WSS_NS_PER_S;
+	uint64_t deadline_ns = wss_clock_now_ns() + 300 * WSS_NS_PER_S;
 
 	while (count_threads() != n && wss_clock_now_ns() < deadline_ns)
 		usleep(1000);
