@@ -30,7 +30,7 @@ fleet_start() { # NAME PATH COMMAND...
 		port=$(free_port)
 		"${@//@PORT@/$port}" >"$name.log" 2>&1 3>&- &
 		pid=$!
-		deadline=$((SECONDS + 60))
+		deadline=$((SECONDS + 300))
 		while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
 			if curl -sf --max-time 5 -o /dev/null "http://127.0.0.1:$port$path" 2>/dev/null; then
 				fleet_pids+=("$pid")
@@ -56,7 +56,7 @@ fleet_start_victoria() { # OPTION...
 fleet_query() { # PROMQL LABEL...
 	local query=$1
 	shift
-	curl -sS --max-time 60 --data-urlencode "query=$query" --data-urlencode nocache=1 \
+	curl -sS --max-time 300 --data-urlencode "query=$query" --data-urlencode nocache=1 \
 		"$victoria/api/v1/query" >answer.json || return 1
 	perl -MJSON::PP -e '
 		open my $file, "<", "answer.json" or die;
