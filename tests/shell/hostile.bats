@@ -5,6 +5,8 @@
 # refused within 256 MiB, with work that grows no faster than its size, and a stop takes effect at once.
 # Work is counted: instructions, as callgrind counts them, and bytes that are read and written.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkhostile=$WSS_BUILDDIR/tests/tools/mkhostile
 
@@ -26,11 +28,6 @@ within() { # ARGUMENT...
 	[ "$status" -le 1 ] && [ "$kib" -le $((256 * 1024)) ] &&
 		[ "$(grep -c error: err)" = "$status" ] &&
 		{ [ "$status" = 0 ] || [ ! -s out ]; }
-}
-
-instructions() { # ARGUMENT...
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$virt_wss" "$@" 2>&1 >/dev/null |
-		sed -n 's/.*Collected : //p'
 }
 
 all_commands() { # FILE
@@ -73,16 +70,16 @@ most_instructions=6000000000
 @test "the work of a recording of every kind is limited, and grows as it does" {
 	local kind command small large start
 	command -v valgrind >/dev/null || skip "needs valgrind"
-	start=$(instructions --version)
+	start=$(instructions "$virt_wss" --version)
 	for kind in $("$mkhostile"); do
 		"$mkhostile" "$kind" small $((64 << 10))
 		"$mkhostile" "$kind" large $((256 << 10))
 		for command in "report FILE --output json" "heatmap FILE --hot-first --limit 1000" \
 			"diff FILE@1us FILE --output csv" "migrate-estimate --recording FILE --bandwidth 1GiB/s"; do
 			# shellcheck disable=SC2086
-			small=$(instructions ${command//FILE/small})
+			small=$(instructions "$virt_wss" ${command//FILE/small})
 			# shellcheck disable=SC2086
-			large=$(instructions ${command//FILE/large})
+			large=$(instructions "$virt_wss" ${command//FILE/large})
 			echo "$kind: $command: $small, $large instructions"
 			[ "$large" -le $most_instructions ]
 			[ $((large - start)) -le $((6 * (small - start) + 30000000)) ]
