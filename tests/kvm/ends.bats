@@ -112,6 +112,8 @@ guest_is_as_before() { # SAMPLE ARGUMENT...
 short_start() { # WINDOW
 	rm -f "$(embed_console short)"
 	kvm_qemu_start short 'pages=4096 access=modify' -m 64 -machine pc
+	# QEMU removes the file with it before it has ended.
+	short_pid=$(embed_guest_pid short)
 	guest=(--qmp "$embed_root/short.qmp" sample --window "$1" --output csv)
 }
 
@@ -119,19 +121,19 @@ short_end() { # HOW
 	if [ "$1" = quit ]; then
 		qmp_ask "$embed_root/short.other" quit >/dev/null
 	else
-		kill "-$1" "$(embed_guest_pid short)"
+		kill "-$1" "$short_pid"
 	fi
 }
 
 # QEMU (7.2, also without virt-wss) may wait for ever in monitor_cleanup(), for a command that it got while it was
 # told to end. In the window it gets none.
 short_ends() { # MOMENT
-	[ "$1" -gt 2 ] || timeout 10 tail --pid="$(embed_guest_pid short)" -f /dev/null || kill -KILL "$(embed_guest_pid short)"
+	[ "$1" -gt 2 ] || timeout 10 tail --pid="$short_pid" -f /dev/null || kill -KILL "$short_pid"
 	wait_until 10 short_is_gone
 }
 
 short_is_gone() {
-	! kill -0 "$(embed_guest_pid short)" 2>/dev/null
+	! kill -0 "$short_pid" 2>/dev/null
 }
 
 @test "QEMU ended by KILL, TERM or quit at five moments" {
