@@ -192,7 +192,7 @@ short_is_gone() {
 
 short_is_ok() {
 	wss "${guest[@]}"
-	[ "$status" = 0 ] && [ "$(field quality)" = ok ]
+	kvm_samples_are_ok
 }
 
 # The guests of an ordinary user's libvirtd need a /dev/kvm that is open to that user, whatever the host's is. virt-wss
@@ -248,8 +248,7 @@ web_create() {
 		if [ "$i" -le 2 ]; then
 			[ "$status" = 0 ] || [ "$status" = 1 ] || [ "$status" = 4 ]
 		else
-			[ "$status" = 0 ]
-			[ "$(field quality)" = ok ]
+			kvm_samples_are_ok
 		fi
 		kvm_guest_runs web
 		daemon_start

@@ -149,8 +149,7 @@ gib_is_bounded() {
 		pass 604
 		clock_end
 		wss_wait
-		[ "$status" = 0 ]
-		[ "$(field quality)" = ok ]
+		kvm_samples_are_ok
 		kvm_exact "$(field wss_bytes)" 3000
 	done
 }
