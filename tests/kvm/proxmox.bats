@@ -195,12 +195,13 @@ ask() { # COMMAND
 # Does what pvestatd does every 10 s, twenty times a second: asks for status and balloon by a connection of its own
 # (vmstatus() of PVE/QemuServer.pm). Notes each that was answered, and for how long QEMU kept it waiting for its greeting, in ms.
 pvestatd_start() { # SOCKET
-	"${in_host[@]}" python3 -c 'import json, socket, sys, time
+	"${in_host[@]}" /usr/bin/python3 -c 'import json, socket, sys, time
 while True:
     begin = time.monotonic()
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(300)
+    # With a time-out it would fail at once where another one waits already.
     client.connect(sys.argv[1])
+    client.settimeout(300)
     stream = client.makefile("rw")
     stream.readline()
     waited = time.monotonic() - begin
