@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -142,17 +141,10 @@ static int machine_add_vcpu(struct machine *machine)
 	return machine->run == MAP_FAILED ? -1 : machine_set_vcpu(machine);
 }
 
-/* On a busy host the thread waits for a CPU at times, which is no part of any cost. */
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) < 0)
-		return 0;
-	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-/* Runs the program over every so many pages. Returns the CPU time that it took in ns, or 0 if it did not come to its end. */
+/*
+ * Runs the program over every so many pages. Returns the CPU time that it took in ns, or 0 if it did not come to its end:
+ * on a busy host the thread waits for a CPU at times, which is no part of any cost.
+ */
 static uint64_t machine_run(const struct machine *machine, uint64_t stride)
 {
 	/* With I/O privileges for ring 3. */
@@ -170,17 +162,17 @@ static uint64_t machine_run(const struct machine *machine, uint64_t stride)
 	if (ioctl(machine->vcpu, KVM_SET_SREGS, &machine->sregs) < 0 ||
 	    ioctl(machine->vcpu, KVM_SET_REGS, &regs) < 0)
 		return 0;
-	start_ns = thread_cpu_ns();
+	start_ns = wss_clock_thread_ns();
 	if (ioctl(machine->vcpu, KVM_RUN, 0) < 0 || machine->run->exit_reason != KVM_EXIT_IO)
 		return 0;
-	return thread_cpu_ns() - start_ns;
+	return wss_clock_thread_ns() - start_ns;
 }
 
 static uint64_t machine_clear_refs(const struct machine *machine)
 {
-	uint64_t start_ns = thread_cpu_ns();
+	uint64_t start_ns = wss_clock_thread_ns();
 
-	return write(machine->clear_refs, "4\n", 2) == 2 ? thread_cpu_ns() - start_ns : 0;
+	return write(machine->clear_refs, "4\n", 2) == 2 ? wss_clock_thread_ns() - start_ns : 0;
 }
 
 /* Keeps the smaller of both. Returns whether there is a figure. */
