@@ -18,7 +18,7 @@
 
 #define TEXT_MAX 1024
 /* A reader that has stalled must not stop the windows and balloons of guests: it is waited for once in so long. */
-#define READER_PATIENCE_MS 1000
+#define READER_PATIENCE_NS WSS_NS_PER_S
 #define READER_PERIOD_NS (60 * WSS_NS_PER_S)
 /* Texts are formatted as long as this, and then shortened. */
 #define LONGEST 4096
@@ -109,7 +109,9 @@ static bool stderr_takes_line(void)
 	struct pollfd pfd = {.fd = log_fd, .events = POLLOUT};
 	bool patient = !log_lost && wss_clock_now_ns() >= log_patient_ns;
 
-	if (poll(&pfd, 1, patient ? READER_PATIENCE_MS : 0) > 0)
+	if (!wss_clock_poll_injected(&pfd, 1, patient ? READER_PATIENCE_NS : 0))
+		poll(&pfd, 1, patient ? (int)(READER_PATIENCE_NS / WSS_NS_PER_MS) : 0);
+	if (pfd.revents)
 		return true;
 	if (patient)
 		log_patient_ns = wss_clock_now_ns() + READER_PERIOD_NS;
