@@ -12,7 +12,6 @@
  *   slow-log         the predicted stall of the start of a dirty log is ten seconds
  *   log-first        the dirty log is started without a zap before it
  *   short-log        the dirty log is requested for one second, whatever the window
- *   short-hold       the watchdog resumes a held guest after 0.2 s
  *   short-silence    the watchdog of balloon --apply gives back 0.2 s after a heartbeat
  *   short-idle       an idle connection to libvirt is closed after a second
  *   short-list       a list silently omits domains that there is no memory for

@@ -46,13 +46,11 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/privilege.h"
 
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
 /* The guest runs during this wait, so a busy host may take its time. */
 #define ANSWER_TIMEOUT_NS (5 * WSS_NS_PER_S)
-#define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
 /* Messages to the watchdog: the guest is about to be held, and it has been resumed. */
 #define MESSAGE_HELD 'h'
 #define MESSAGE_FREE 'f'
@@ -69,34 +67,35 @@ static void continue_guest(int pidfd)
 	syscall(__NR_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
 }
 
+/* Whether a message came, or the end of the socket; for ever, if timeout_ns is 0. */
+static bool socket_wait(int socket, uint64_t timeout_ns)
+{
+	struct pollfd pfd = {.fd = socket, .events = POLLIN};
+	uint64_t deadline_ns = wss_clock_now_ns() + timeout_ns;
+
+	if (timeout_ns && wss_clock_poll_injected(&pfd, 1, timeout_ns))
+		return pfd.revents != 0;
+	while (poll(&pfd, 1, timeout_ns ? wss_clock_poll_ms(deadline_ns) : -1) < 0 &&
+	       errno == EINTR)
+		;
+	return pfd.revents != 0;
+}
+
 /*
  * Main loop of the watchdog, which must survive everything that ends its parent: signals to
  * the terminal's process group, and SIGKILL to the parent.
  */
-static void watchdog_main(int socket, int pidfd, int max_ms)
+static void watchdog_main(int socket, int pidfd)
 {
-	struct pollfd pfd = {.fd = socket, .events = POLLIN};
 	bool held = false;
+	char message;
 
-	for (;;) {
-		char message;
-		int ready = poll(&pfd, 1, held ? max_ms : -1);
-		ssize_t n;
-
-		if (ready < 0 && errno == EINTR)
-			continue;
-		n = ready > 0 ? recv(socket, &message, 1, 0) : 0;
-		if (n == 1) {
-			held = message == MESSAGE_HELD;
-			/*
-			 * The answer tells the parent, before it stops the guest, that the
-			 * watchdog is watching.
-			 */
-			if (send(socket, &message, 1, MSG_NOSIGNAL) != 1)
-				break;
-			continue;
-		}
-		break;
+	while (socket_wait(socket, held ? WSS_HOLD_MAX_NS : 0) &&
+	       recv(socket, &message, 1, 0) == 1) {
+		held = message == MESSAGE_HELD;
+		/* The answer tells the parent, before it stops the guest, that the watchdog is watching. */
+		if (send(socket, &message, 1, MSG_NOSIGNAL) != 1)
+			break;
 	}
 	if (held)
 		continue_guest(pidfd);
@@ -106,7 +105,6 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 static pid_t fork_watchdog(int socket, int pidfd)
 {
 	const int keep[] = {socket, pidfd};
-	uint64_t max_ns = wss_fault("short-hold") ? SHORT_HOLD_NS : WSS_HOLD_MAX_NS;
 	sigset_t all, old;
 	pid_t pid;
 
@@ -118,7 +116,7 @@ static pid_t fork_watchdog(int socket, int pidfd)
 		setsid();
 		prctl(PR_SET_NAME, "virt-wss-hold");
 		wss_child_close_all_but(keep, 2);
-		watchdog_main(socket, pidfd, (int)(max_ns / WSS_NS_PER_MS));
+		watchdog_main(socket, pidfd);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return pid;
@@ -169,17 +167,12 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
 /* Sends the watchdog a message and waits for its answer. */
 static int watchdog_tell(struct wss_hold *hold, char message)
 {
-	struct pollfd pfd = {.fd = hold->socket, .events = POLLIN};
-	uint64_t deadline = wss_clock_now_ns() + ANSWER_TIMEOUT_NS;
 	char answer;
 
-	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) == 1) {
-		while (poll(&pfd, 1, wss_clock_poll_ms(deadline)) < 0 && errno == EINTR)
-			;
-		if (pfd.revents && recv(hold->socket, &answer, 1, MSG_DONTWAIT) == 1 &&
-		    answer == message)
-			return 0;
-	}
+	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) == 1 &&
+	    socket_wait(hold->socket, ANSWER_TIMEOUT_NS) &&
+	    recv(hold->socket, &answer, 1, MSG_DONTWAIT) == 1 && answer == message)
+		return 0;
 	/* Its state is unknown: it must not resume the guest in the middle of a later hold. */
 	if (hold->watchdog > 0)
 		kill(hold->watchdog, SIGKILL);

@@ -2,14 +2,35 @@
 #include "fakeguest.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 
 #include "measure/control.h"
 #include "measure/hold.h"
 
 static struct fake *fake;
 
+/* No time passes, also for watchdogs, until a test says that it is up for whoever waits then. */
+static atomic_bool *time_is_up;
+
+static uint64_t still_now_ns(void *unused)
+{
+	return 1000 * WSS_NS_PER_S;
+}
+
+static void still_poll(void *unused, struct pollfd *fds, nfds_t n, uint64_t timeout_ns)
+{
+	while (poll(fds, n, 10) <= 0 && !atomic_exchange(time_is_up, false))
+		;
+}
+
 static int set_up(void **unused)
 {
+	static const struct wss_clock_source source = {.now_ns = still_now_ns, .poll = still_poll};
+
+	time_is_up = mmap(NULL, sizeof(*time_is_up), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(time_is_up != MAP_FAILED);
+	wss_clock_inject(&source);
 	/* Adopt orphaned watchdogs, so that their end can be waited for. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fake = fake_new("hold");
@@ -19,6 +40,7 @@ static int set_up(void **unused)
 static int tear_down(void **unused)
 {
 	fake_free(fake);
+	wss_clock_inject(NULL);
 	return 0;
 }
 
@@ -211,12 +233,10 @@ TEST(test_holder_exits)
 /* The holder hangs until the watchdog's own deadline. */
 TEST(test_timeout)
 {
-	struct wss_hold *hold;
+	struct wss_hold *hold = open_hold();
 
-	setenv("VIRT_WSS_FAULT", "short-hold", 1);
-	hold = open_hold();
-	unsetenv("VIRT_WSS_FAULT");
 	assert_stops(hold);
+	*time_is_up = true;
 	wait_until(!is_stopped());
 	/* The holder learns that the guest continued. */
 	assert_false(wss_hold_release(hold));
@@ -254,6 +274,7 @@ TEST(test_watchdog_lost)
 	wss_hold_release(hold);
 	watchdog = get_watchdog(getpid());
 	assert_int_equal(kill(watchdog, SIGSTOP), 0);
+	*time_is_up = true;
 	/* The old one is killed, so that it cannot continue the guest once it wakes up. */
 	assert_stops(hold);
 	assert_int_equal(kill(watchdog, 0), -1);
