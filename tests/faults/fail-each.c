@@ -64,8 +64,6 @@
 #define ACTIONS_MAX 8
 #define JOBS_MAX 16
 #define SHOWN_MAX 12
-/* Time that a process left behind, such as a watchdog, may take to end by itself. */
-#define LINGER_MS 3000
 
 struct plan {
 	const char *name, *class, *template, *verify, *guest, *environ, *preload, *totals, *known;
@@ -298,7 +296,7 @@ static void kill_children(void)
 		fclose(f);
 }
 
-/* Waits for pid, with a deadline, and ends the rest of its children. */
+/* Waits for pid, with a deadline, then as long for its children, and ends the rest of them. */
 static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 {
 	uint64_t end = now_ms() + timeout_s * 1000ULL;
@@ -312,7 +310,7 @@ static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 		if (child == pid) {
 			run->status = status;
 			ended = true;
-			end = now_ms() + LINGER_MS;
+			end = now_ms() + timeout_s * 1000ULL;
 		}
 		if (child < 0)
 			return;
