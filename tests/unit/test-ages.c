@@ -21,8 +21,19 @@ static char *tree, *path;
 static struct wss_ages_key key;
 static struct wss_pageset *touched;
 
+static uint64_t later_ns;
+
+static uint64_t later(void *unused)
+{
+	return later_ns += 1000;
+}
+
 static int setup(void **unused)
 {
+	static const struct wss_clock_source source = {.now_ns = later};
+
+	later_ns = 5000 * WSS_NS_PER_S;
+	wss_clock_inject(&source);
 	tree = make_tree();
 	path = wss_ages_path(tree, UUID_A);
 	touched = wss_pageset_new(1 << 21);
@@ -35,6 +46,7 @@ static int setup(void **unused)
 
 static int teardown(void **unused)
 {
+	wss_clock_inject(NULL);
 	wss_pageset_free(touched);
 	free(path);
 	remove_tree(tree);
@@ -488,21 +500,11 @@ static void add_rss(struct wss_aging *aging, uint64_t mib)
 	add(aging, WSS_NS_PER_S, WSS_NS_PER_S, true);
 }
 
-static uint64_t later_ns;
-
-static uint64_t later(void *unused)
-{
-	return later_ns += 1000;
-}
-
 /* Memory that is discarded bit by bit is gone as well, and some that goes is made up for by other. */
 TEST(test_looks_after_small_discards)
 {
-	static const struct wss_clock_source source = {.now_ns = later};
 	struct wss_aging *aging = wss_aging_new(NULL, UUID_A, NULL);
 
-	later_ns = 5000 * WSS_NS_PER_S;
-	wss_clock_inject(&source);
 	make_guest();
 	add_rss(aging, 500);
 	wss_log_set_level(WSS_LOG_DEBUG);
@@ -530,7 +532,6 @@ TEST(test_looks_after_small_discards)
 	assert_int_equal(looks, 3);
 	wss_log_set_level(WSS_LOG_INFO);
 	wss_log_set_sink(NULL);
-	wss_clock_inject(NULL);
 	wss_aging_unref(aging);
 }
 

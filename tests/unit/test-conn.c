@@ -123,7 +123,7 @@ static int tear_down(void **unused)
 	wss_conn_close(conn);
 	wss_conn_close(NULL);
 	wss_conn_end_events();
-	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
+	return wss_threads_end(300 * WSS_NS_PER_S) ? 0 : -1;
 }
 
 /* Opens a guest by a typed word. */

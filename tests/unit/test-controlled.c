@@ -125,7 +125,7 @@ static int take_sqlite_memory(void **unused)
 }
 
 /*
- * A stat() of the history that hangs until a later look, or for two minutes. Meanwhile time passes, also for one who begins
+ * A stat() of the history that hangs until a later look, or for five minutes. Meanwhile time passes, also for one who begins
  * to wait for it only when it hangs already.
  */
 static struct {
@@ -137,7 +137,7 @@ static struct {
 static int stat_slowly(const char *path, struct stat *st)
 {
 	if (history_stat.hangs && !strcmp(path, made_up.path)) {
-		for (int i = 0; history_stat.hangs && i < 12000; i++) {
+		for (int i = 0; history_stat.hangs && i < 30000; i++) {
 			history_stat.passed_ns += 10 * WSS_NS_PER_MS;
 			usleep(10000);
 		}
@@ -409,8 +409,8 @@ static void tend(happening at_look)
 static void clean_up(void)
 {
 	/* None of their work may meet the next test. */
-	assert_true(wss_background_end(made_up.controlled.background, 20 * WSS_NS_PER_S));
-	assert_true(wss_background_end(made_up.controller.place, 20 * WSS_NS_PER_S));
+	assert_true(wss_background_end(made_up.controlled.background, 300 * WSS_NS_PER_S));
+	assert_true(wss_background_end(made_up.controller.place, 300 * WSS_NS_PER_S));
 	made_up.controller.place = NULL;
 	free(made_up.controlled.squeeze);
 	wss_target_free(made_up.controlled.target);
@@ -1573,7 +1573,7 @@ TEST(test_somebody_else_sets_the_balloon_and_a_signal_ends_all)
 static int end_threads(void **unused)
 {
 	(void)unused;
-	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
+	return wss_threads_end(300 * WSS_NS_PER_S) ? 0 : -1;
 }
 
 int main(void)

@@ -553,6 +553,6 @@ TEST(test_hidden_numbers)
 
 int main(void)
 {
-	alarm(60);
+	alarm(300);
 	return tests_run_each(set_up, tear_down);
 }

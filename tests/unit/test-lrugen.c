@@ -597,6 +597,6 @@ TEST(test_failures)
 
 int main(void)
 {
-	alarm(60);
+	alarm(300);
 	return tests_run_each(set_up, tear_down);
 }

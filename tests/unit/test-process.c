@@ -954,7 +954,7 @@ static void test_attach_real_namespace(void **unused)
 	assert_true(process.pid > 1);
 	assert_true(wss_process_alive(&process));
 	assert_int_equal(wss_process_signal(&process, SIGKILL), 0);
-	assert_int_equal(poll(&(struct pollfd){.fd = process.pidfd, .events = POLLIN}, 1, 60000),
+	assert_int_equal(poll(&(struct pollfd){.fd = process.pidfd, .events = POLLIN}, 1, 300000),
 			 1);
 	assert_false(wss_process_alive(&process));
 	end_child(maker);

@@ -60,14 +60,14 @@ static void terminal_close(struct terminal *terminal)
 	close(terminal->master);
 }
 
-/* Reads until the text has appeared, or for 60 s; with NULL, reads what is there. */
+/* Reads until the text has appeared, or for five minutes; with NULL, reads what is there. */
 static bool shows(struct terminal *terminal, const char *text)
 {
 	struct pollfd pfd = {.fd = terminal->master, .events = POLLIN};
 	ssize_t n;
 
 	while (!text || !strstr(terminal->text, text)) {
-		if (poll(&pfd, 1, text ? 60000 : 0) <= 0)
+		if (poll(&pfd, 1, text ? 300000 : 0) <= 0)
 			return !text;
 		n = read(terminal->master, terminal->text + terminal->len,
 			 sizeof(terminal->text) - 1 - terminal->len);

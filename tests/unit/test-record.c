@@ -245,7 +245,7 @@ static bool end_hang(void)
 {
 	guest.go_on = true;
 	invented.look_ns = 50 * MS;
-	return wss_threads_end(20 * WSS_NS_PER_S);
+	return wss_threads_end(300 * WSS_NS_PER_S);
 }
 
 static int tear_down(void **unused)
