@@ -20,7 +20,10 @@
 #define WAIT_MIN_NS (100 * WSS_NS_PER_MS)
 /* An answer that takes as long as this was kept back by the stop that was seen before. */
 #define LATE_NS (100 * WSS_NS_PER_MS)
-/* A thread that gets less than this part of what it wants could not run: within a limit, and without one. */
+/*
+ * A thread that gets less than this part of what it wants could not run: within a limit, and without one. The vCPUs that
+ * are looked at share a limit's part: four that are busy, in a group that may use 40 % of a CPU, get a tenth each.
+ */
 #define THROTTLED_PART 10
 #define STARVED_PART 20
 /* One that waits less for a slice, on the average, has a common load: slices are 1 to 4 ms long. */
@@ -351,6 +354,26 @@ static bool thread_is_blocked(const struct wss_standstill *standstill, size_t i,
 	return !cgroups || !thread_is_frozen(standstill->root, cgroups);
 }
 
+/* Whether a thread that got ran_ns, and waited for waited_ns, could not run, if its group has a limit. */
+static bool thread_hardly_gets(const struct wss_standstill *standstill, uint64_t ran_ns,
+			       uint64_t waited_ns)
+{
+	return ran_ns <= (ran_ns + waited_ns) / (THROTTLED_PART * standstill->n);
+}
+
+/*
+ * How long a block may last that is none: who holds the lock that the thread waits for, as QEMU's own, waits for its
+ * turn within the limit of CPU time of the group.
+ */
+static uint64_t thread_turn_ns(const struct wss_standstill *standstill, size_t i)
+{
+	wss_auto_free char *cgroups =
+		thread_cgroups(standstill->process, standstill->threads[i].tid);
+	uint64_t period_ns = cgroups ? thread_limit_period_ns(standstill->root, cgroups) : 0;
+
+	return period_ns ? period_ns + QUOTA_SLACK_NS : 0;
+}
+
 /*
  * Counts the time for which a thread was blocked until now, which the kernel does not count unless told to at boot.
  * One that has not had a CPU since the last look has slept since then; one that was blocked then, too, and hardly ran
@@ -371,8 +394,11 @@ static void thread_count_blocked(struct wss_standstill *standstill, size_t i, in
 	block->now = standstill->now == WSS_STANDSTILL_NONE && hardly_ran &&
 		     thread_is_blocked(standstill, i, by);
 	if (block->now && (was_blocked || !slices)) {
-		block->lost_ns += since_ns + (was_blocked ? block->edge_ns : 0);
-		block->edge_ns = 0;
+		block->edge_ns = since_ns + (was_blocked ? block->edge_ns : 0);
+		if (was_counted || block->edge_ns >= thread_turn_ns(standstill, i)) {
+			block->lost_ns += block->edge_ns;
+			block->edge_ns = 0;
+		}
 	} else if (block->now) {
 		block->edge_ns = since_ns / 2;
 	} else if (was_counted) {
@@ -408,10 +434,10 @@ static void thread_count(struct wss_standstill *standstill, size_t i, uint64_t n
 
 		if (!standstill->threads[i].throttled && since_ns < period_ns + QUOTA_SLACK_NS)
 			return;
-		if (period_ns) {
+		if (period_ns && thread_hardly_gets(standstill, ran_ns, waited_ns)) {
 			standstill->threads[i].throttled = true;
 			standstill->lost_ns[WSS_STANDSTILL_LIMIT] += waited_ns / standstill->n;
-		} else if (ran_ns <= (ran_ns + waited_ns) / STARVED_PART &&
+		} else if (!period_ns && ran_ns <= (ran_ns + waited_ns) / STARVED_PART &&
 			   waited_ns / STARVED_WAIT_NS >= slices) {
 			standstill->threads[i].starved_ns += waited_ns;
 			*starved_ns = wss_u64_max(*starved_ns, standstill->threads[i].starved_ns);
@@ -420,7 +446,7 @@ static void thread_count(struct wss_standstill *standstill, size_t i, uint64_t n
 	for (int by = 0; by < WSS_STANDSTILL_BLOCKS; by++)
 		thread_count_blocked(standstill, i, by, since_ns, ran_ns, slices);
 	/* It may have begun to wait again. */
-	if (ran_ns > since_ns / THROTTLED_PART)
+	if (!thread_hardly_gets(standstill, ran_ns, wss_u64_sub(since_ns, ran_ns)))
 		standstill->threads[i].throttled = false;
 	standstill->threads[i].look_ns = now_ns;
 	*before = counters;
@@ -451,7 +477,7 @@ static bool span_judge(struct wss_standstill *standstill, size_t i, uint64_t now
 		waited_ns = since_ns;
 	waited_ns = wss_u64_min(waited_ns, since_ns);
 	standstill->threads[i].span_ns = 0;
-	if (period_ns && ran_ns <= (ran_ns + waited_ns) / THROTTLED_PART)
+	if (period_ns && thread_hardly_gets(standstill, ran_ns, waited_ns))
 		*limit_share += (double)waited_ns / (double)since_ns / (double)standstill->n;
 	else if (!period_ns && ran_ns <= (ran_ns + waited_ns) / STARVED_PART &&
 		 waited_ns / STARVED_WAIT_NS >= slices &&

@@ -13,7 +13,8 @@
  *   The time between two looks counts by half for each. A stop that is longer than the distance of two looks is
  *   always seen, shorter ones as often as their share of the time suggests.
  * - A thread that got less than a tenth of the CPU time that it wanted between two looks 100 ms or more apart, in a
- *   cgroup whose CPU limit has taken effect, stood still while it waited. Each look reads all threads' counters.
+ *   cgroup whose CPU limit has taken effect, stood still while it waited. Each look reads all threads' counters. Of n vCPUs
+ *   that are looked at, less than its part of the tenth: busy ones share what the limit leaves to their guest.
  * - Without a limit it competes with others, as on any busy host. It starved while it got less than a twentieth, as
  *   beside 19 equals on its CPU, and waited for 20 ms or more for each slice, on the average: a weight of 1 of 100,
  *   SCHED_IDLE and nice 19 mean slices of a few ms after 50 to 2000 ms. A guest that wakes often for a moment waits
@@ -30,6 +31,8 @@
  *   QEMU: for the lock that a busy main loop holds, or because QEMU has paused it, which not every inventory tells. Counted
  *   as a block is. TCG's vCPUs are idle so, and those of a QEMU that was told to emulate interrupts itself; and only
  *   threads that are named as vCPUs are known to be some.
+ * - Either counts in a cgroup whose CPU limit has taken effect only where it is longer than a throttled thread waits for
+ *   its turn: that may be the one that holds the lock.
  * - A window of less than 250 ms is too short for who waits for a CPU. Its vCPUs are judged from the beginning of a window that is
  *   long enough ago, so that a series of short windows shows who waits, a single one does not.
  */

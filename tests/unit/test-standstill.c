@@ -246,10 +246,11 @@ TEST(test_vcpus_throttled_for_less_than_their_turns)
 }
 
 /*
- * Time that counts as lost in 9 s of looks 100 ms apart, if a vCPU runs for run_ms at the beginning of each period.
+ * Time that counts as lost in 9 s of looks 100 ms apart, if each of so many vCPUs runs for run_ms at the
+ * beginning of each period.
  * The kernel counts a wait when it ends.
  */
-static uint64_t lost_to_quota_ms(unsigned run_ms, unsigned period_ms)
+static uint64_t vcpus_lost_ms(int vcpus, unsigned run_ms, unsigned period_ms)
 {
 	struct wss_standstill standstill = {.n = 0};
 	enum wss_standstill_cause cause;
@@ -257,15 +258,21 @@ static uint64_t lost_to_quota_ms(unsigned run_ms, unsigned period_ms)
 	for (unsigned ms = 0; ms <= 9000; ms += 100) {
 		unsigned n = ms / period_ms, within_ms = ms % period_ms;
 
-		put_thread(4720, "CPU 0/KVM\n", 'R',
-			   n * run_ms + (within_ms < run_ms ? within_ms : run_ms),
-			   n * (period_ms - run_ms), "3:cpu:/guest\n0::/guest\n");
+		for (int i = 0; i < vcpus; i++)
+			put_thread(4720 + i, "CPU 0/KVM\n", 'R',
+				   n * run_ms + (within_ms < run_ms ? within_ms : run_ms),
+				   n * (period_ms - run_ms), "3:cpu:/guest\n0::/guest\n");
 		if (ms)
 			wss_standstill_look(&standstill, WSS_NS_PER_S + ms * WSS_NS_PER_MS);
 		else
 			wss_standstill_begin(&standstill, &root, &process, false, WSS_NS_PER_S);
 	}
 	return wss_standstill_lost_ns(&standstill, &cause) / WSS_NS_PER_MS;
+}
+
+static uint64_t lost_to_quota_ms(unsigned run_ms, unsigned period_ms)
+{
+	return vcpus_lost_ms(1, run_ms, period_ms);
 }
 
 /* A quota is healthy, also one whose period is long, or which had to wait longer for its turn. */
@@ -288,6 +295,21 @@ TEST(test_quota)
 		assert_true(lost_to_quota_ms(10, 3000) > 7000);
 		remove_tree(strdup(make_path(path, "%s/sys", tree)));
 	}
+}
+
+/* Busy vCPUs share a quota, of 400 ms here: the more there are, the less each gets. */
+TEST(test_vcpus_share_a_quota)
+{
+	put_text(tree, "sys/fs/cgroup/cpu/guest/cpu.stat", "nr_throttled 4\n");
+	put_text(tree, "sys/fs/cgroup/cpu/guest/cpu.cfs_period_us", "1000000\n");
+	for (int vcpus = 1; vcpus <= 8; vcpus *= 2)
+		assert_int_equal(vcpus_lost_ms(vcpus, 400 / (unsigned)vcpus, 1000), 0);
+	/* A quota of 10 ms, shared or for each. */
+	assert_true(vcpus_lost_ms(4, 2, 1000) > 5000);
+	assert_true(vcpus_lost_ms(4, 10, 1000) > 5000);
+	put_text(tree, "sys/fs/cgroup/cpu/guest/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(vcpus_lost_ms(4, 10, 100), 0);
+	assert_true(vcpus_lost_ms(4, 1, 100) > 5000);
 }
 
 /*
@@ -338,6 +360,19 @@ TEST(test_blocked)
 	/* So slow a disk that it has a few page-ins between two looks, and nothing else: it stands still all the time. */
 	ms = blocked_ms('D', 'D', 3, &cause);
 	assert_true(ms >= 3900 && ms <= 4000);
+}
+
+/* Who holds the lock that it waits for may be throttled. */
+TEST(test_blocked_for_less_than_a_turn)
+{
+	enum wss_standstill_cause cause;
+
+	put_text(tree, "sys/fs/cgroup/guest/cpu.stat", "nr_throttled 4\n");
+	put_text(tree, "sys/fs/cgroup/guest/cpu.max", "400000 2000000\n");
+	assert_int_equal(blocked_ms('D', 'S', 60, &cause), 0);
+	put_text(tree, "sys/fs/cgroup/guest/cpu.max", "400000 1000000\n");
+	assert_in_range(blocked_ms('D', 'S', 60, &cause), 1900, 2100);
+	assert_int_equal(cause, WSS_STANDSTILL_BLOCKED);
 }
 
 /* Its cgroup is frozen, which a thread in state D may be, too. */
