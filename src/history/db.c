@@ -33,16 +33,26 @@
 #define NOW "?30"
 
 /*
- * Condition for the summaries of a series since ?2, the start of an hour: hours until the end
- * of that day (?3 is its start) if they still exist, and whole days from ?4 on. The first line
- * lets SQLite use the index.
+ * Whether a summary has nothing of the future. The hour, or the day, of the present may: of a day its hours count instead.
+ * One whose last window lies outside of its own time is damaged, which whoever reads it shall say.
  */
-#define IN_SPAN                                                                        \
-	"level IN (3600, 86400) AND start >= ?3 AND start <= " NOW " AND "             \
-	"((level = 86400 AND start >= ?4) OR "                                         \
-	"(level = 3600 AND start >= ?2 AND start < ?4) OR "                            \
-	"(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary AS hour " \
-	"WHERE hour.series_id = summary.series_id AND hour.level = 3600 "              \
+#define IS_PAST "start <= " NOW " AND NOT (last > " NOW " AND last < start + level)"
+
+/*
+ * Condition for the summaries of a series since ?2, the start of an hour: hours until the end
+ * of that day (?3 is its start) if they still exist, and whole days from ?4 on; the hours of the present day if
+ * that has rows of the future. The first line lets SQLite use the index.
+ */
+#define IN_SPAN                                                                            \
+	"level IN (3600, 86400) AND start >= ?3 AND " IS_PAST " AND "                      \
+	"((level = 86400 AND start >= ?4) OR "                                             \
+	"(level = 3600 AND start >= ?2 AND start < ?4) OR "                                \
+	"(level = 3600 AND start >= ?2 AND start >= " NOW " - " NOW " % 86400 AND EXISTS " \
+	"(SELECT 1 FROM summary AS day WHERE day.series_id = summary.series_id AND "       \
+	"day.level = 86400 AND day.start = " NOW " - " NOW " % 86400 AND "                 \
+	"day.last > " NOW " AND day.last < day.start + day.level)) OR "                    \
+	"(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary AS hour "     \
+	"WHERE hour.series_id = summary.series_id AND hour.level = 3600 "                  \
 	"AND hour.start >= ?3 AND hour.start < ?4)))"
 
 /* A row of the table summary as wss_db_read_summary() takes it; SUMMARY_SIZES: without the curve. */
@@ -125,19 +135,19 @@ static const char *const sql[DB_STATEMENTS] = {
 		"reserve_bytes, " DB_SAMPLE_IS_POSSIBLE
 		" FROM sample WHERE series_id = ?1 AND time <= " NOW " ORDER BY id DESC",
 	[DB_HOURS] = "SELECT start, max_bytes, " DB_SIZES_ARE_POSSIBLE " FROM summary "
-		     "WHERE series_id = ?1 AND level = ?3 AND start BETWEEN ?2 AND " NOW
+		     "WHERE series_id = ?1 AND level = ?3 AND start >= ?2 AND " IS_PAST
 		     " AND samples > 0 "
 		     "ORDER BY start",
 	[DB_HOUR_SUMMARIES] =
 		"SELECT " SUMMARY_ROW " FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 AND start <= " NOW " ORDER BY start",
+		"WHERE series_id = ?1 AND level = 3600 AND " IS_PAST " ORDER BY start",
 	/* A tenth of the hours. */
 	[DB_BUSIEST] =
 		"SELECT " SUMMARY_ROW " FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 AND start BETWEEN ?2 AND " NOW
+		"WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND " IS_PAST
 		" AND samples > 0 "
 		"ORDER BY max_bytes DESC, start LIMIT (SELECT (count(*) + 9) / 10 FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 AND start BETWEEN ?2 AND " NOW
+		"WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND " IS_PAST
 		" AND samples > 0)",
 	/* In the order of writing: counters only grow, and the times of a clock that was set back would mix them up. */
 	[DB_PRESSURE] = "SELECT time, swap_in_bytes, major_faults, oom_kills, stall_us, refaults, "

@@ -1462,6 +1462,60 @@ TEST(test_rows_from_the_future)
 	wss_history_close(history);
 }
 
+static void most_of_hours(time_t start, uint64_t bytes, void *opaque)
+{
+	uint64_t *most = opaque;
+
+	if (bytes > *most)
+		*most = bytes;
+}
+
+/*
+ * The clock was ahead by hours of the same day, and by minutes of the same hour: no size of then counts before its time,
+ * the day's older hours do.
+ */
+TEST(test_rows_from_the_future_of_the_same_day)
+{
+	const time_t day = NOW - NOW % 86400, now = day + 10 * 3600 + 600;
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+
+	present = now;
+	fill(history, UUID_A, 10, day, 3600);
+	fill(history, UUID_A, 10, day - 86400, 3600);
+	for (int i = 0; i < 8; i++) {
+		struct wss_sample late = sample_of(UUID_A, 999 * MIB, now + 1800 + i * 1800);
+
+		add(history, &late);
+	}
+	for (int later = 0; later < 2; later++) {
+		for (int days = 0; days < 2; days++) {
+			struct wss_history_series series;
+			uint64_t most = 0;
+
+			assert_int_equal(wss_history_series(history, UUID_A, day - days * 86400, 0,
+							    &series, &err),
+					 1);
+			assert_int_equal(series.summary.samples, (days + 1) * 10 + (later ? 8 : 0));
+			assert_int_equal(series.summary.max_bytes, (later ? 999 : 10) * MIB);
+			assert_true(series.summary.last <= present);
+			assert_int_equal(wss_history_hours(history, &series, day - 86400,
+							   most_of_hours, &most, &err),
+					 0);
+			assert_int_equal(most, (later ? 999 : 10) * MIB);
+			wss_summary_free(&series.summary);
+		}
+		present = now + 6 * 3600;
+	}
+	/* What is measured meanwhile counts once the hour's rows of the future do. */
+	present = now;
+	fill(history, UUID_A, 1, now - 60, 1);
+	assert_int_equal(count_since(history, UUID_A, day), 10);
+	present = now + 3600;
+	assert_int_equal(count_since(history, UUID_A, day), 12);
+	wss_history_close(history);
+}
+
 static unsigned count_samples(struct wss_history *history, const char *uuid, time_t since,
 			      time_t until)
 {
