@@ -151,8 +151,29 @@ void plan_guest_count(struct plan *plan, size_t i)
 	guest_count_as(plan, i, plan->guests[i].shrink_to_bytes);
 }
 
-static int guest_prepare_size(struct plan *plan, size_t i, struct wss_amount flat,
-			      struct wss_error *err)
+/* A guest whose part cannot be known, and is in no sum: it stays, and its host gets no other. */
+static void guest_leave_alone(struct plan *plan, size_t i)
+{
+	struct wss_pack_guest *pack = &plan->pack_guests[i];
+
+	plan->guests[i].unknown = pack->pinned = true;
+	plan->hosts[pack->host].closed = true;
+	plan->hosts[pack->host].n_unknown++;
+	plan->n_unknown++;
+}
+
+/* One that is larger than the sums can hold. */
+static void guest_leave_large(struct plan *plan, size_t i)
+{
+	struct wss_pack_guest *pack = &plan->pack_guests[i];
+
+	*pack = (struct wss_pack_guest){.host = pack->host, .copy_bytes = pack->copy_bytes};
+	plan->n_unsized -= plan->guests[i].unsized;
+	plan->guests[i] = (struct plan_guest){.too_large = true};
+	guest_leave_alone(plan, i);
+}
+
+static void guest_prepare_size(struct plan *plan, size_t i, struct wss_amount flat)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 	struct plan_guest *planned = &plan->guests[i];
@@ -166,17 +187,10 @@ static int guest_prepare_size(struct plan *plan, size_t i, struct wss_amount fla
 	    least < guest_size(plan, i))
 		planned->least_bytes = wss_amount_of(least);
 	plan_guest_count(plan, i);
-	if (plan->pack_guests[i].sum_bytes[WSS_PACK_SIZE] <= WSS_PACK_BYTES_MAX)
-		return 0;
-	return wss_error_set(
-		err, WSS_ERR_FAILED,
-		"guest %s on host %s: has %llu bytes, more than the 8 TiB that a plan can handle",
-		guest->name, plan->fleet.hosts[guest->host].name,
-		(unsigned long long)plan->pack_guests[i].sum_bytes[WSS_PACK_SIZE]);
 }
 
 /* Every guest also counts with its share of its host's QEMUs. */
-static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
+static void guest_prepare(struct plan *plan, size_t i)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 	const struct wss_cluster_host *host = &plan->fleet.hosts[guest->host];
@@ -185,35 +199,34 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	uint64_t overhead = guest_overhead(plan, i);
 
 	if (guest_prepare_off(plan, i))
-		return 0;
+		return;
 	pack->host = guest->host;
 	copy = amount_either(guest->held_bytes, amount_either(guest->assigned_bytes, flat));
 	pack->copy_bytes = copy.value;
 	if (!flat.known) {
-		plan->guests[i].unknown = pack->pinned = true;
-		plan->hosts[guest->host].closed = true;
-		plan->hosts[guest->host].n_unknown++;
-		plan->n_unknown++;
-		return 0;
+		guest_leave_alone(plan, i);
+		return;
 	}
-	plan->guests[i].doubtful = guest->is_elsewhere || guest->is_ambiguous || host->is_ambiguous;
+	plan->guests[i].doubtful = guest->is_elsewhere || guest->is_ambiguous ||
+				   host->is_ambiguous || host->is_incomplete;
 	pack->pinned = !strcmp(guest->status, OPTED_OUT) || plan->guests[i].doubtful;
-	if (guest_prepare_size(plan, i, flat, err) < 0)
-		return -1;
+	guest_prepare_size(plan, i, flat);
+	if (pack->sum_bytes[WSS_PACK_SIZE] > WSS_PACK_BYTES_MAX) {
+		guest_leave_large(plan, i);
+		return;
+	}
 	for (int hour = 0; hour < WSS_CLUSTER_HOURS; hour++) {
 		uint64_t need = wss_u64_add(guest_need_at(guest, flat, hour), overhead);
 
-		if (mib_up(need) > (uint64_t)WSS_PACK_MIB_MAX)
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "guest %s on host %s: needs %llu bytes, more "
-					     "than the 8 TiB that a plan can handle",
-					     guest->name, host->name, (unsigned long long)need);
+		if (mib_up(need) > (uint64_t)WSS_PACK_MIB_MAX) {
+			guest_leave_large(plan, i);
+			return;
+		}
 		/* Shown as it is decided by, so that what a host's guests need adds up. */
 		need = mib_up(need) * WSS_MIB;
 		plan->guests[i].peak_bytes = wss_u64_max(plan->guests[i].peak_bytes, need);
 		pack->need_mib[hour] = (float)(need / WSS_MIB);
 	}
-	return 0;
 }
 
 /* --- hosts --- */
@@ -264,7 +277,8 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 				     "constraints",
 				     from->name, from->name);
 	host->name = from->name;
-	if (from->is_ambiguous || !memory.known || plan_host_is_foreign(plan, i))
+	if (from->is_ambiguous || from->is_incomplete || !memory.known ||
+	    plan_host_is_foreign(plan, i))
 		host_leave_alone(plan, i);
 	host->memory_bytes = memory.known ? memory.value : 0;
 	memory.value = memory.known ? memory.value : WSS_BYTES_MAX;
@@ -293,8 +307,7 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 	plan->pack_guests = wss_xcalloc(guests, sizeof(*plan->pack_guests));
 	plan->pack_hosts = wss_xcalloc(hosts, sizeof(*plan->pack_hosts));
 	for (size_t i = 0; i < plan->fleet.n_guests; i++)
-		if (guest_prepare(plan, i, err) < 0)
-			return -1;
+		guest_prepare(plan, i);
 	if (options->constraints && plan_constraints_read(plan, err) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++)

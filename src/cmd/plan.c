@@ -280,13 +280,13 @@ static void plan_warn_stays(const struct plan *plan)
 {
 	struct names unknown = {.n = 0}, off = {.n = 0}, elsewhere = {.n = 0}, ambiguous = {.n = 0};
 	struct names hosts = {.n = 0}, sizeless = {.n = 0}, foreign = {.n = 0}, unsized = {.n = 0},
-		     paused = {.n = 0};
+		     paused = {.n = 0}, large = {.n = 0}, incomplete = {.n = 0};
 
 	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
 		const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 
 		if (plan->guests[i].unknown)
-			names_add(&unknown, guest->name);
+			names_add(plan->guests[i].too_large ? &large : &unknown, guest->name);
 		if (plan->guests[i].unsized)
 			names_add(!strcmp(guest->state, "paused") ? &paused : &unsized,
 				  guest->name);
@@ -304,6 +304,8 @@ static void plan_warn_stays(const struct plan *plan)
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++) {
 		if (plan->fleet.hosts[i].is_ambiguous)
 			names_add(&hosts, plan->hosts[i].name);
+		else if (plan->fleet.hosts[i].is_incomplete)
+			names_add(&incomplete, plan->hosts[i].name);
 		else if (!plan->hosts[i].memory_bytes)
 			names_add(&sizeless, plan->hosts[i].name);
 		else if (plan_host_is_foreign(plan, i))
@@ -311,6 +313,10 @@ static void plan_warn_stays(const struct plan *plan)
 	}
 	names_warn(&unknown, "guest was never measured, stays, and its host gets no other guest",
 		   "guests were never measured, stay, and their hosts get no other guest");
+	names_warn(
+		&large,
+		"guest has or needs more than the 8 TiB that a plan can handle, stays, and its host gets no other guest",
+		"guests have or need more than the 8 TiB that a plan can handle, stay, and their hosts get no other guest");
 	names_warn(&unsized,
 		   "guest has no recommended size, and counts with the memory that it has",
 		   "guests have no recommended size, and count with the memory that they have");
@@ -327,6 +333,8 @@ static void plan_warn_stays(const struct plan *plan)
 	names_warn(
 		&hosts, "host is left alone, because several have its name (--match selects one)",
 		"hosts are left alone, because several have the name of each (--match selects one)");
+	names_warn(&incomplete, "host is left alone, because a guest on it was left out",
+		   "hosts are left alone, because guests on them were left out");
 	names_warn(&sizeless, "host of unknown memory is left alone (see --host-memory)",
 		   "hosts of unknown memory are left alone (see --host-memory)");
 	names_warn(
@@ -344,6 +352,11 @@ static void plan_warn(const struct plan *plan)
 		over |= plan->solved.bad_why[i] != 0;
 	if (!plan->solved.n_steps && !plan->n_shrinks && !over)
 		wss_log(WSS_LOG_INFO, "nothing to do: every guest can stay as it is");
+	if (plan->fleet.n_left_out)
+		wss_warn(
+			"left out %zu series of the API: %s%s (--match selects series by their labels)",
+			plan->fleet.n_left_out, plan->fleet.left_out,
+			plan->fleet.n_left_out > 1 ? " ..." : "");
 	plan_warn_stays(plan);
 	plan_warn_over(plan);
 	plan_warn_left_out(plan);

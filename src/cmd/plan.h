@@ -20,10 +20,11 @@ struct plan_options {
 
 /* A guest of the fleet, as the plan sees it. */
 struct plan_guest {
-	bool unknown;  /* nothing says how much it needs: it stays, and its host gets no guest */
-	bool off;      /* it is shut off: it needs nothing, and stays */
-	bool doubtful; /* its host or its own figures contradict each other: it stays */
-	bool unsized;  /* it counts with the memory that it has, because no size is recommended */
+	bool unknown;	/* nothing says how much it needs: it stays, and its host gets no guest */
+	bool too_large; /* it is unknown because no sum can hold it */
+	bool off;	/* it is shut off: it needs nothing, and stays */
+	bool doubtful;	/* its host or its own figures contradict each other: it stays */
+	bool unsized;	/* it counts with the memory that it has, because no size is recommended */
 	uint64_t peak_bytes; /* its need in its worst hour */
 	/*
 	 * The size that it may shrink to, without QEMU's memory: the recommended one, but not less than its need at

@@ -40,9 +40,10 @@ struct wss_cluster_host {
 	uint32_t n_guests;
 	char inventory[16]; /* "libvirt", "proxmox" or "kvm"; "": unknown, as of an older file */
 	/* Only of a host that was read through an API: */
-	uint32_t n_series; /* how many series describe it; those of replicas count, too */
-	bool has_exported; /* its name is the label "exported_instance" */
-	bool is_ambiguous; /* they describe several hosts */
+	uint32_t n_series;  /* how many series describe it; those of replicas count, too */
+	bool has_exported;  /* its name is the label "exported_instance" */
+	bool is_ambiguous;  /* they describe several hosts */
+	bool is_incomplete; /* a series of a guest on it was left out */
 };
 
 struct wss_cluster_guest {
@@ -66,6 +67,9 @@ struct wss_cluster {
 	struct wss_cluster_guest *guests;
 	size_t n_hosts, n_guests;
 	size_t hosts_room, guests_room;
+	/* Series of an API, of hosts or guests, that were left out; the first one and why, as text. */
+	size_t n_left_out;
+	char left_out[200];
 };
 
 /* Adds a host without guests. WSS_ERR_FAILED: too many. */

@@ -46,10 +46,13 @@ struct point {
 
 struct reading;
 
+/* Longer ones are cut, and no name. */
+#define NAME_MAX_BYTES sizeof(((struct wss_cluster_host *)NULL)->name)
+
 struct series {
 	struct reading *reading;
-	char instance[256], uuid[37], domain[256];
-	char exported_instance[256], exported_uuid[37], exported_domain[256];
+	char instance[NAME_MAX_BYTES + 1], uuid[37], domain[256];
+	char exported_instance[NAME_MAX_BYTES + 1], exported_uuid[37], exported_domain[256];
 	struct point point;
 };
 
@@ -111,6 +114,40 @@ static int read_value(struct json_object *element, void *data, struct wss_error 
 	return read_point(element, &series->point, err);
 }
 
+/* Gives the labels the names that virt-wss gave them. May be repeated. */
+static void series_restore_labels(struct series *series)
+{
+	if (series->exported_instance[0])
+		memcpy(series->instance, series->exported_instance, sizeof(series->instance));
+	if (series->exported_uuid[0])
+		memcpy(series->uuid, series->exported_uuid, sizeof(series->uuid));
+	if (series->exported_domain[0])
+		memcpy(series->domain, series->exported_domain, sizeof(series->domain));
+}
+
+/* Says why a series can be no host's; NULL: it may be. */
+static const char *series_lacks_host(const struct series *series)
+{
+	return !series->instance[0] ? "no label \"instance\""
+	       : strlen(series->instance) >= NAME_MAX_BYTES
+		       ? "an \"instance\" of more than 255 bytes"
+		       : NULL;
+}
+
+/* Leaves out a host or guest that cannot be told from others, and keeps what the first one was. */
+static void series_leave_out(struct series *series, const char *what, const char *why)
+{
+	struct wss_cluster *fleet = series->reading->fleet;
+
+	if (!fleet->n_left_out++)
+		snprintf(fleet->left_out, sizeof(fleet->left_out), "%s %.60s has %s", what,
+			 series->domain[0]     ? series->domain
+			 : series->instance[0] ? series->instance
+			 : series->uuid[0]     ? series->uuid
+					       : "without a name",
+			 why);
+}
+
 /* Reads a point of a range. */
 static int read_values(struct json_object *element, void *data, struct wss_error *err)
 {
@@ -119,13 +156,14 @@ static int read_values(struct json_object *element, void *data, struct wss_error
 	series->point = (struct point){.n = 0};
 	if (wss_json_list_read(element, &series->point, read_point, err) < 0)
 		return -1;
+	series_restore_labels(series);
 	return series->reading->take(series->reading, series, err);
 }
 
 static const struct wss_json_field metric_fields[] = {
-	WSS_JSON_FIELD(series, "instance", WSS_JSON_TEXT, instance),
-	WSS_JSON_FIELD(series, "exported_instance", WSS_JSON_TEXT, exported_instance),
-	/* Cut rather than refused: it is of one guest. */
+	/* Cut rather than refused: it is of one host or guest. */
+	WSS_JSON_FIELD(series, "instance", WSS_JSON_MESSAGE, instance),
+	WSS_JSON_FIELD(series, "exported_instance", WSS_JSON_MESSAGE, exported_instance),
 	WSS_JSON_FIELD(series, "uuid", WSS_JSON_MESSAGE, uuid),
 	WSS_JSON_FIELD(series, "exported_uuid", WSS_JSON_MESSAGE, exported_uuid),
 	WSS_JSON_FIELD(series, "domain", WSS_JSON_MESSAGE, domain),
@@ -148,14 +186,7 @@ static int read_series(struct json_object *element, void *data, struct wss_error
 
 	if (wss_json_read(element, &series_table, &series, err) < 0)
 		return -1;
-	if (series.exported_instance[0])
-		memcpy(series.instance, series.exported_instance, sizeof(series.instance));
-	if (series.exported_uuid[0])
-		memcpy(series.uuid, series.exported_uuid, sizeof(series.uuid));
-	if (series.exported_domain[0])
-		memcpy(series.domain, series.exported_domain, sizeof(series.domain));
-	if (!series.instance[0])
-		return wss_error_set(err, WSS_ERR_FAILED, "a series has no label \"instance\"");
+	series_restore_labels(&series);
 	return series.point.n == 2 ? reading->take(reading, &series, err) : 0;
 }
 
@@ -260,9 +291,14 @@ static int take_host(struct reading *reading, struct series *series, struct wss_
 {
 	int found = host_find(reading->fleet, series->instance);
 	struct wss_amount bytes = series->point.bytes;
+	const char *why = series_lacks_host(series);
 	struct wss_cluster_host *host;
 	uint32_t index = (uint32_t)found;
 
+	if (why) {
+		series_leave_out(series, "host", why);
+		return 0;
+	}
 	if (found < 0 && wss_cluster_add_host(reading->fleet, series->instance, &index, err) < 0)
 		return -1;
 	if (series->uuid[0])
@@ -300,7 +336,7 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 {
 	struct wss_cluster_guest guest = {.name = ""};
 	int host = host_find(reading->fleet, series->instance);
-	const char *foreign = NULL;
+	const char *foreign = NULL, *why;
 
 	if (reading->uuid_is_foreign && !series->exported_uuid[0])
 		foreign = "uuid";
@@ -312,9 +348,17 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 			"the label \"%s\" is not of virt-wss, as hosts have it, too, and there is no "
 			"\"exported_%s\": keep the latter when relabelling",
 			foreign, foreign);
-	if (!series->uuid[0] || !series->domain[0])
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "a series has no label \"uuid\" or \"domain\"");
+	why = series_lacks_host(series);
+	if (!why && !series->uuid[0])
+		why = "no label \"uuid\"";
+	else if (!why && !series->domain[0])
+		why = "no label \"domain\"";
+	if (why) {
+		series_leave_out(series, "guest", why);
+		if (host >= 0)
+			reading->fleet->hosts[host].is_incomplete = true;
+		return 0;
+	}
 	/* A host that has just gone: its memory is not known any more. */
 	if (host < 0)
 		return 0;
@@ -567,11 +611,12 @@ static int read_fleet(struct prometheus *run, struct wss_error *err)
 		return -1;
 	if (!fleet->n_hosts)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "%s: no virt_wss_host_memory_bytes%s: it must scrape "
+				     "%s: no virt_wss_host_memory_bytes%s%s: it must scrape "
 				     "\"virt-wss serve\" on each host",
 				     run->options->url,
 				     run->options->match ? " with the labels that were asked for"
-							 : "");
+							 : "",
+				     fleet->n_left_out ? " and a usable \"instance\"" : "");
 	run->reading.take = take_overhead;
 	if (query(run, "virt_wss_host_overhead_bytes", err) < 0)
 		return -1;

@@ -53,6 +53,17 @@ refuses() { # STATUS TEXT OPTION...
 	grep -q '"hour_after":' plan.json
 }
 
+@test "the weeks of a federated store are read, too" {
+	api right
+	run -0 "$virt_wss" plan --prometheus "$url"
+	fleet_end
+	[[ $output == *' move'*'host'* ]]
+	printf '%s\n' "$output" >right
+	api federated
+	run -0 "$virt_wss" plan --prometheus "$url"
+	printf '%s\n' "$output" | diff right -
+}
+
 fleet_api() { # HOSTS GUESTS
 	"$WSS_SRCDIR/tests/tools/plan-fleet" "fleet$1" "$1" "$2"
 	api "fleet=$PWD/fleet$1"
@@ -201,6 +212,27 @@ series_plan() {
 	series_plan '1 host of unknown memory is left alone (see --host-memory): host3' 'db1' 4
 	series 'series += guest("host2", 8, "n" * 300)'
 	series_plan '' 'web1 web2' 4 || series_plan '' "db1 $(printf 'n%.0s' {1..255})" 4
+}
+
+@test "a series without a label of ours, and a guest that no plan can handle, are left out by name" {
+	series 'series += host("host3") + [(dict(l, __name__="virt_wss_domain_info"), "1") for l in (dict(instance="host3", domain="nameless"),)]'
+	series_plan 'left out 1 series of the API: guest nameless has no label "uuid" (--match selects series by their labels)' 'db1' 3
+	[[ $stderr == *'1 host is left alone, because a guest on it was left out: host3'* ]]
+	# Its host is none to fill, though it looks empty, and nothing is shrunk or moved there.
+	series 'series += [(dict(__name__="virt_wss_domain_info", instance="host2", uuid="00000000-0000-4000-8000-000000000009"), "1")]'
+	series_plan 'guest host2 has no label "domain"' '' 3
+	series 'series += [(dict(l), v) for l, v in guest("", 7, "lost") + host("")]; series = [({k: v for k, v in l.items() if v}, v) for l, v in series]'
+	series_plan 'left out 2 series of the API: host without a name has no label "instance" ...' 'db1' 3
+	series 'series += guest("", 7, "lost"); series = [({k: v for k, v in l.items() if v}, v) for l, v in series]'
+	series_plan 'left out 1 series of the API: guest lost has no label "instance"' 'db1' 3
+	series 'series += host("i" * 400) + guest("i" * 400, 7, "far")'
+	series_plan 'has an "instance" of more than 255 bytes ...' 'db1' 3
+	series 'series += host("i" * 255) + guest("i" * 255, 7, "near")'
+	series_plan '' 'web1 web2' 4 || series_plan '' 'db1 near' 4
+	series 'series += guest("host2", 7, "huge"); series = [(l, str(9 << 40) if l.get("domain") == "huge" and v != "0" and l["__name__"].endswith("bytes") else v) for l, v in series]'
+	series_plan '1 guest has or needs more than the 8 TiB that a plan can handle, stays, and its host gets no other guest: huge' '' 4
+	series 'series += host("host3") + guest("host3", 7, "huge"); series = [(l, str(9 << 40) if l.get("domain") == "huge" and l["__name__"].endswith("balloon_bytes") else v) for l, v in series]'
+	series_plan 'no other guest: huge' 'db1' 4
 }
 
 @test "the error of an API is passed on, in one line of limited length" {
