@@ -218,15 +218,23 @@ embed_guest_alive() { # NAME [SECONDS]
 	wait_until "${2:-30}" embed_guest_past "$1" "${now:-0}" ''
 }
 
-# List every QEMU that has the root in its command line: guests, and capability probes of a
-# killed libvirt, which no longer have a pid file.
+# List every QEMU that was started in the root: guests, and capability probes of a killed libvirt, which no longer have a
+# pid file. libvirt gives each a HOME below it; a command line that names it may be anybody's.
 embed_root_qemus() { # ROOT
 	local file pid
-	grep -lsF "$1/" /proc/[0-9]*/cmdline | while read -r file; do
+	grep -lszF "=$1/" /proc/[0-9]*/environ | while read -r file; do
 		pid=${file#/proc/}
-		pid=${pid%/cmdline}
+		pid=${pid%/environ}
+		[ "$(stat -c %u "/proc/$pid" 2>/dev/null)" = "$EUID" ] || continue
 		case $(readlink "/proc/$pid/exe") in */qemu-system-*) echo "$pid" ;; esac
 	done
+}
+
+# libvirt names the groups of a root's guests by the root, and leaves those of guests that it has not seen end.
+embed_root_cgroups() { # ROOT
+	local hash
+	hash=$(printf %s "$1" | sha256sum)
+	find /sys/fs/cgroup -depth -type d -path "*/machine/qemu-embed-${hash:0:8}-*" 2>/dev/null
 }
 
 # Kill all that exist; true once there are none.
@@ -239,22 +247,38 @@ embed_root_kill() { # ROOT
 	return 1
 }
 
+# Remove its groups; true once there are none. The kernel keeps one for a moment after its process has gone.
+embed_root_ungroup() { # ROOT
+	local groups
+	groups=$(embed_root_cgroups "$1")
+	[ -n "$groups" ] || return 0
+	# shellcheck disable=SC2086
+	rmdir $groups 2>/dev/null
+	[ -z "$(embed_root_cgroups "$1")" ]
+}
+
 # Done without libvirt, which may be the process that hangs.
 embed_root_remove() { # ROOT
 	wait_until 30 embed_root_kill "$1" || echo "$1: its QEMU does not end" >&2
+	wait_until 3 embed_root_ungroup "$1" || echo "$1: its guests' cgroups stay" >&2
 	rm -rf "$1"
+}
+
+# Anyone may make a directory of such a name, but not one of this user that nobody else may write to.
+embed_roots() {
+	find /tmp -mindepth 1 -maxdepth 1 -type d -name 'wss.??????' -uid "$EUID" ! -perm /022
 }
 
 embed_cleanup() {
 	local root
-	for root in /tmp/wss.??????; do
+	for root in $(embed_roots); do
 		[ "$(cat "$root/owner" 2>/dev/null)" != "$embed_owner" ] || embed_root_remove "$root"
 	done
 }
 
 embed_remove_stale() {
 	local root owner
-	for root in /tmp/wss.??????; do
+	for root in $(embed_roots); do
 		owner=$(cat "$root/owner" 2>/dev/null)
 		[ -n "$owner" ] || continue
 		[ "$(embed_owner_of "${owner% *}")" = "$owner" ] || embed_root_remove "$root"

@@ -17,15 +17,18 @@ leftovers_begin() { # -> TMPDIR, WSS_CHECK_ID
 }
 
 # Without the state directories of libvirt itself: any QEMU driver that is root's makes them,
-# if they were not there before, and keeps them until the next boot.
+# if they were not there before, and keeps them until the next boot. With the groups of the embedded driver's guests.
 leftovers_list_places() {
-	# shellcheck disable=SC2086
-	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null |
-		grep -vxE '/run/libvirt/(common|hostdevmgr)' | sort
+	{
+		# shellcheck disable=SC2086
+		find $leftovers_places -mindepth 1 -maxdepth 1
+		find /sys/fs/cgroup -mindepth 2 -maxdepth 3 -type d -path '*/machine/qemu-embed-*' -prune
+	} 2>/dev/null | grep -vxE '/run/libvirt/(common|hostdevmgr)' | sort
 }
 
 # Still in use, so it is not ours: all our processes have ended.
 leftovers_is_used() { # PATH
+	[ -d "$1" ] && find "$1" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -q . && return
 	grep -qsF "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ ||
 		find /proc/[0-9]*/fd /proc/[0-9]*/cwd -lname "$1*" 2>/dev/null | grep -q .
 }
@@ -55,7 +58,7 @@ leftovers_processes() {
 # List roots of libvirt's embedded driver that tests have made, see embed.sh.
 leftovers_roots() {
 	local root
-	for root in /tmp/wss.??????; do
+	find /tmp -mindepth 1 -maxdepth 1 -type d -name 'wss.??????' -uid "$EUID" ! -perm /022 | while read -r root; do
 		[ "$(cat "$root/check" 2>/dev/null)" != "$WSS_CHECK_ID" ] || echo "$root"
 	done
 }

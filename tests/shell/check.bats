@@ -204,20 +204,75 @@ flaky() { # CONDITION-THAT-PASSES PROGRAMS
 	[ ! -e "$(cat "$dir/tmpdir")" ]
 }
 
-# As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it.
-@test "a root of the embedded driver is removed with every QEMU that was started in it" {
+probe_start() { # DIRECTORY [ENVIRONMENT...] -> pid
+	env "${@:2}" qemu-system-x86_64 -machine none -nodefaults -display none -daemonize \
+		-pidfile "$1/probe" -qmp "unix:$1/monitor,server=on,wait=off" 3>&-
+	pid=$(cat "$1/probe")
+	[ -e "/proc/$pid/exe" ]
+}
+
+# As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it. A command line that names the root
+# is no sign.
+@test "a root of the embedded driver is removed with every QEMU that was started in it, and no other" {
 	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
 	embed_owner=$(embed_owner_of $$)
 	embed_guest_dir=$dir/guest
 	mkdir -p "$embed_guest_dir"
 	embed_root_new
-	qemu-system-x86_64 -machine none -nodefaults -display none -daemonize \
-		-pidfile "$embed_root/probe" -qmp "unix:$embed_root/monitor,server=on,wait=off" 3>&-
-	pid=$(cat "$embed_root/probe")
-	[ -e "/proc/$pid/exe" ]
+	probe_start "$embed_root"
+	other=$pid
+	probe_start "$dir" "XDG_CACHE_HOME=$embed_root/lib/qemu/qmp-x/.cache"
 	embed_root_remove "$embed_root"
+	[ -e "/proc/$other/exe" ]
+	kill -KILL "$other"
 	[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
 	[ ! -e "$embed_root" ]
+}
+
+root_planted() { # MODE [USER]: by somebody whose process is gone -> planted
+	planted=$(mktemp -d /tmp/wss.XXXXXX)
+	echo '999999999 1' >"$planted/owner"
+	chmod "$1" "$planted"
+	[ $# = 1 ] || chown "$2" "$planted"
+}
+
+@test "a root that others may have put there is left alone" {
+	root_planted 711
+	embed_remove_stale
+	[ ! -e "$planted" ]
+	root_planted 777
+	embed_remove_stale
+	[ -e "$planted" ]
+	rm -r "$planted"
+	ln -s "$dir" "$planted"
+	echo '999999999 1' >"$dir/owner"
+	embed_remove_stale
+	[ -L "$planted" ]
+	rm "$planted"
+	[ "$(id -u)" = 0 ] || return 0
+	root_planted 700 nobody
+	embed_remove_stale
+	[ -e "$planted" ]
+	rm -r "$planted"
+}
+
+@test "an empty group of a guest of the embedded driver is a leftover, and removed with its root" {
+	local hash
+	mount=$(awk '$3 ~ /^cgroup/ && $4 !~ /name=/ { print $2; exit }' /proc/mounts)
+	[ -n "$mount" ] && [ -w "$mount" ] || skip "no cgroup that may be written to"
+	# shellcheck disable=SC1091
+	. "$WSS_SRCDIR/scripts/leftovers.sh"
+	embed_owner=$(embed_owner_of $$)
+	embed_guest_dir=$dir/guest
+	mkdir -p "$embed_guest_dir"
+	embed_root_new
+	hash=$(printf %s "$embed_root" | sha256sum)
+	group=$mount/machine/qemu-embed-${hash:0:8}-1-web1.libvirt-qemu
+	mkdir -p "$group/vcpu0" || skip "no cgroup that may be written to"
+	[ "$(leftovers_list_places | grep -cxF "$group")" = 1 ]
+	if leftovers_is_used "$group"; then false; fi
+	embed_root_remove "$embed_root"
+	[ ! -e "$group" ]
 }
 
 # Provides the programs of this machine except the named ones, stand-ins for QEMU and virsh if

@@ -106,14 +106,10 @@ fleet_api() { # HOSTS GUESTS
 		JSON={"status":"success"}|no virt_wss_host_memory_bytes
 		JSON={"status":"success","data":{"result":{}}}|"result" has the wrong type: an object instead of an array
 		JSON={"status":"success","data":{"result":[7]}}|an integer instead of an object
-		JSON={"status":"success","data":{"result":[{"metric":{},"value":[1,"1"]}]}}|a series has no label "instance"
+		JSON={"status":"success","data":{"result":[{"metric":{},"value":[1,"1"]}]}}|no virt_wss_host_memory_bytes and a usable "instance"
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,1]}]}}|a value: an integer instead of a text
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"x"]}]}}|the value "x" is not a number
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"-5"]}]}}|a series has no label "uuid" or "domain"
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"+Inf"]}]}}|a series has no label "uuid" or "domain"
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2","3"]}]}}|more than two members
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]},{"metric":{"instance":"a"},"value":[1,"2"]}]}}|a series has no label "uuid" or "domain"
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]}]}}|a series has no label "uuid" or "domain"
 		cut|
 		status|HTTP status 503 instead of 200: try again later
 		redirect|HTTP status 302
