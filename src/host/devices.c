@@ -255,26 +255,71 @@ bool wss_device_model_shares(const char *model)
 	return !strncmp(model, "ivshmem", strlen("ivshmem"));
 }
 
-/* Finds a name or value that begins so in an argument, from a place on: one within a word or path means nothing. */
-static const char *argument_find(const char *argument, const char *from, const char *word)
+/* Whether the argument of QEMU that follows this one (NULL: unknown) begins with the name of a device or backend. */
+static bool argument_begins_device(const char *before)
+{
+	const char *name = before ? before + strspn(before, "-") : NULL;
+
+	return !name || name == before || !strcmp(name, "device") || !strcmp(name, "netdev");
+}
+
+/* Whether this place is the value of a key that names what a device or backend is, as text or as JSON. */
+static bool argument_names_kind(const char *argument, const char *at)
+{
+	static const char *const keys[] = {"driver", "type"};
+
+	while (at > argument && strchr("=:\" ", at[-1]))
+		at--;
+	for (size_t i = 0; i < 2; i++) {
+		size_t len = strlen(keys[i]);
+
+		if ((size_t)(at - argument) >= len && !strncmp(at - len, keys[i], len))
+			return true;
+	}
+	return false;
+}
+
+/* Finds a kind of device that begins so, from a place on: names, ids, paths and the like are the operator's words. */
+static const char *argument_find_kind(const char *before, const char *argument, const char *from,
+				      const char *word)
 {
 	for (const char *at = from; (at = strstr(at, word)); at++)
-		if (at == argument || strchr(",=\"", at[-1]))
+		if (at == argument ? argument_begins_device(before)
+				   : argument_names_kind(argument, at))
 			return at;
 	return NULL;
 }
 
-static bool argument_has(const char *argument, const char *word)
+/* Whether an argument has this key, as text or as JSON. */
+static bool argument_has_key(const char *argument, const char *key)
 {
-	return argument_find(argument, argument, word);
+	for (const char *at = argument; (at = strstr(at, key)); at++) {
+		const char *end = at + strlen(key);
+
+		if ((at == argument || strchr(",\"", at[-1])) &&
+		    (*end == '=' || (*end == '"' && end[1 + strspn(end + 1, " ")] == ':')))
+			return true;
+	}
+	return false;
+}
+
+/* Whether an argument has this text at its beginning, or as a value. */
+static bool argument_has(const char *argument, const char *text)
+{
+	for (const char *at = argument; (at = strstr(at, text)); at++)
+		if (at == argument || strchr(",=\"", at[-1]))
+			return true;
+	return false;
 }
 
 /* Notes devices by VFIO. Returns how many of them pin no memory. */
-static unsigned argument_read_vfio(const char *argument, struct wss_domxml *config)
+static unsigned argument_read_vfio(const char *before, const char *argument,
+				   struct wss_domxml *config)
 {
 	unsigned n = 0;
 
-	for (const char *at = argument; (at = argument_find(argument, at, "vfio")); at++) {
+	for (const char *at = argument; (at = argument_find_kind(before, argument, at, "vfio"));
+	     at++) {
 		char model[16];
 
 		snprintf(model, sizeof(model), "%.*s", (int)strcspn(at, ",\""), at);
@@ -286,42 +331,41 @@ static unsigned argument_read_vfio(const char *argument, struct wss_domxml *conf
 	return n;
 }
 
-static void argument_read(const char *argument, struct wss_domxml *config)
+unsigned wss_devices_in_option(const char *before, const char *argument, struct wss_domxml *config)
 {
 	/* QEMU takes an underscore for a dash there. */
 	static const char *const security[] = {"confidential-guest-support",
 					       "confidential_guest_support", "memory-encryption",
 					       "memory_encryption"};
-	static const char *const pinning[] = {"vhost-vdpa", "nvme://"};
+	/* Their values are the operator's words. */
+	static const char *const free_texts[] = {"name", "append", "smbios", "fw_cfg"};
 
+	for (size_t i = 0; before && i < sizeof(free_texts) / sizeof(free_texts[0]); i++)
+		if (*before == '-' && !strcmp(before + strspn(before, "-"), free_texts[i]))
+			return 0;
 	for (size_t i = 0; i < 4; i++)
-		if (!config->launch_security[0] && argument_has(argument, security[i]))
+		if (!config->launch_security[0] && argument_has_key(argument, security[i]))
 			snprintf(config->launch_security, sizeof(config->launch_security), "%s",
 				 security[i]);
-	for (size_t i = 0; i < 2; i++)
-		config->hostdevs += !config->hostdevs && argument_has(argument, pinning[i]);
-	config->shmems += !config->shmems && argument_has(argument, "ivshmem");
+	config->hostdevs += !config->hostdevs &&
+			    (argument_find_kind(before, argument, argument, "vhost-vdpa") ||
+			     argument_has(argument, "nvme://"));
+	config->shmems +=
+		!config->shmems && argument_find_kind(before, argument, argument, "ivshmem");
 	/* on, or on-fault; QEMU before 4.0 has -realtime. */
 	config->locked |=
 		argument_has(argument, "mem-lock=on") || argument_has(argument, "mlock=on");
+	return argument_read_vfio(before, argument, config);
 }
 
 void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config)
 {
-	/* Their values are the operator's words. */
-	static const char free_text[] = " -name -append -smbios -fw_cfg ";
-	bool is_text = false;
+	const char *before = NULL;
 	unsigned n_unpinning = 0;
 
 	for (const char *at = options; at < options + len; at += strlen(at) + 1) {
-		char option[16];
-
-		if (!is_text) {
-			argument_read(at, config);
-			n_unpinning += argument_read_vfio(at, config);
-		}
-		snprintf(option, sizeof(option), " %.12s ", at + !strncmp(at, "--", 2));
-		is_text = strstr(free_text, option) != NULL;
+		n_unpinning += wss_devices_in_option(before, at, config);
+		before = at;
 	}
 	/* The inventory may know them, too. */
 	if (config->unpinning_hostdevs < n_unpinning)

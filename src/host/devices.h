@@ -56,3 +56,6 @@ bool wss_device_model_shares(const char *model);
  * about locked memory, and about devices that pin its memory or have memory of their own. What a file of options says is not seen.
  */
 void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config);
+
+/* The same for one argument, by the one before it (NULL: unknown). Returns how many devices by VFIO in it pin no memory. */
+unsigned wss_devices_in_option(const char *before, const char *argument, struct wss_domxml *config);

@@ -385,6 +385,9 @@ static bool node_is_qemu(const xmlNode *node, const char *name)
 /* Options of QEMU that libvirt passes on as they are, among them files with more options. */
 static void parse_commandline(const xmlNode *commandline, struct wss_domxml *ret)
 {
+	const char *before = NULL;
+	unsigned n_unpinning = 0;
+
 	ret->qemu_passthrough = true;
 	for (const xmlNode *arg = commandline->children; arg; arg = arg->next) {
 		const char *value = node_is_qemu(arg, "arg")
@@ -393,13 +396,17 @@ static void parse_commandline(const xmlNode *commandline, struct wss_domxml *ret
 
 		if (!value)
 			continue;
-		wss_devices_in_options(value, strlen(value), ret);
-		if (strstr(value, "-readconfig") && !ret->launch_security[0]) {
+		n_unpinning += wss_devices_in_option(before, value, ret);
+		before = value;
+		if (*value == '-' && !strcmp(value + strspn(value, "-"), "readconfig") &&
+		    !ret->launch_security[0]) {
 			ret->security_unseen = true;
 			strcpy(ret->launch_security,
 			       "its QEMU has options in a file: qemu:commandline, -readconfig");
 		}
 	}
+	if (ret->unpinning_hostdevs < n_unpinning)
+		ret->unpinning_hostdevs = n_unpinning;
 }
 
 static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)

@@ -229,7 +229,7 @@ static bool has_options_in_file(const char *cmdline, size_t len)
 	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
 		const char *next = arg + strlen(arg) + 1;
 
-		if (strstr(arg, "-readconfig") &&
+		if (*arg == '-' && !strcmp(arg + strspn(arg, "-"), "readconfig") &&
 		    (next >= end || strncmp(next, known, sizeof(known) - 1) != 0 ||
 		     strchr(next + sizeof(known) - 1, '/')))
 			return true;
@@ -237,10 +237,22 @@ static bool has_options_in_file(const char *cmdline, size_t len)
 	return false;
 }
 
+/* Whether an argument has this key: not as a part of a name or path. */
+static bool has_key(const char *cmdline, size_t len, const char *key)
+{
+	const char *end = cmdline + len;
+
+	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1)
+		for (const char *at = arg; (at = strstr(at, key)); at++)
+			if (at == arg || strchr(",\"", at[-1]))
+				return true;
+	return false;
+}
+
 /* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
 static void check_options(struct wss_guest *guest)
 {
-	static const char ring[] = "dirty-ring";
+	static const char ring[] = "dirty-ring", size[] = "dirty-ring-size";
 	wss_auto_free char *text = NULL;
 	size_t len;
 
@@ -249,7 +261,7 @@ static void check_options(struct wss_guest *guest)
 		set_hazard(guest, "the command line", "it cannot be read");
 		return;
 	}
-	if (memmem(text, len, ring, sizeof(ring) - 1))
+	if (has_key(text, len, size))
 		set_hazard(guest, ring, "it takes the place of the dirty log");
 	if (has_options_in_file(text, len))
 		set_hazard(guest, "-readconfig", "the file may switch the dirty ring on");

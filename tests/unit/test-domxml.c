@@ -546,6 +546,9 @@ TEST(test_commandline)
 		 true},
 		{"<qemu:arg value='-overcommit'/><qemu:arg value='mem-lock=off'/>", "", false, 0, 0,
 		 false},
+		{"<qemu:arg value='-name'/><qemu:arg value='vfio-readconfig'/><qemu:arg value='-fw_cfg'/>"
+		 "<qemu:arg value='name=opt/x-readconfig,string=vfio-pci'/>",
+		 "", false, 0, 0, false},
 		{"<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0,
 		 0, false},
 	};
