@@ -49,11 +49,16 @@ void balloon_restore_hint(const struct wss_cli *cli, const char *history, const 
 
 void balloon_say_hint(const char *guest, const char *hint)
 {
-	bool is_command = !strncmp(hint, "virsh ", 6) || !strncmp(hint, "virt-wss ", 9);
+	bool restores = !strncmp(hint, "virt-wss ", 9);
+	bool is_command = restores || !strncmp(hint, "virsh ", 6);
 
+	/* The journal does not tell one that was killed from one that is at work. */
 	if (*hint)
-		wss_log(WSS_LOG_INFO, "%s: to allow this, %s%s", guest, is_command ? "run: " : "",
-			hint);
+		wss_log(WSS_LOG_INFO, "%s: %sto allow this, %s%s", guest,
+			restores ? "unless another virt-wss controls its balloon now, which it "
+				   "gives back when you end it: "
+				 : "",
+			is_command ? "run: " : "", hint);
 }
 
 /* Receives the events of the controller and the restore. */

@@ -131,8 +131,10 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	/* A refusal is an error only for a guest that was named: among all guests some are always refused. */
 	if (run->cli->n_domains)
 		wss_tally_count(&run->tally, &refusal);
-	balloon_hint(run->cli, run->options->sizing.history.path, target->guest, &look.facts,
-		     row->hint);
+	/* Not where the history is why, which needs windows first. */
+	if (wss_balloon_guest_refusal(&look.facts) == wss_balloon_refusal(&look.facts))
+		balloon_hint(run->cli, run->options->sizing.history.path, target->guest,
+			     &look.facts, row->hint);
 	run->n_unmeasured += look.facts.statistics &&
 			     (look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
 	return 0;

@@ -15,7 +15,7 @@ load balloon-functions.sh
 		# shellcheck disable=SC2086
 		wss balloon web1 $words
 		[ "$status" = 5 ]
-		[[ $err == *"web1: to allow this, run: virt-wss balloon --restore web1"* ]]
+		[[ $err == *"web1: unless another virt-wss controls its balloon now,"*": to allow this, run: virt-wss balloon --restore web1"* ]]
 	done
 	wss balloon web1 --output csv
 	[ "$(field action)" = refused ]

@@ -59,6 +59,20 @@ refused_for() { # NAME REASON
 	[[ $(field action) == refused && $(field reason) == *"$2"* ]]
 }
 
+# Statistics alone would not lift it.
+@test "a refusal for want of new windows gives no hint about statistics" {
+	history=$BATS_TEST_TMPDIR/old.db
+	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 5 $((100 << 20)) 60 "$(uuid_of plain)"
+	wss balloon plain --output csv --history "$history"
+	[[ $(field reason) == *"too early"* ]]
+	[ -z "$(field hint)" ]
+	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of plain)"
+	sqlite3 "$history" 'UPDATE sample SET time = time - 3000'
+	wss balloon plain --history "$history"
+	[[ $out == *"last measured"*" ago"* ]]
+	[[ $err != *dommemstat* ]]
+}
+
 # The driver of plain has reported once, when it was loaded.
 @test "the table shows which guests may be shrunk, to which size, and why others may not" {
 	for name in auto plain none; do

@@ -160,7 +160,7 @@ idle_base() { # NAME
 		# shellcheck disable=SC2086
 		wss squeeze web1 $words
 		[ "$status" = 5 ]
-		[[ $err == *"web1: to allow this, run: virt-wss balloon --restore web1"* ]]
+		[[ $err == *"web1: unless another virt-wss controls its balloon now,"*": to allow this, run: virt-wss balloon --restore web1"* ]]
 	done
 	wss balloon --restore
 	[ "$status" = 0 ]

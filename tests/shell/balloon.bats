@@ -58,7 +58,7 @@ refused_alike() { # DEVICES POLICY
 			run timeout 300 "$virt_wss" -c "$LIBVIRT_DEFAULT_URI" balloon $words "it's" --history "$VIRT_WSS_HISTORY"
 			echo "$output"
 			[ "$status" = 5 ]
-			grep -F "virt-wss: it's: to allow this, run: virt-wss -c $LIBVIRT_DEFAULT_URI balloon --restore --history $VIRT_WSS_HISTORY 'it'\\''s'" <<<"$output"
+			grep -F "virt-wss: it's: unless another virt-wss controls its balloon now, which it gives back when you end it: to allow this, run: virt-wss -c $LIBVIRT_DEFAULT_URI balloon --restore --history $VIRT_WSS_HISTORY 'it'\\''s'" <<<"$output"
 		done
 		bash -c "PATH=$WSS_BUILDDIR:\$PATH; $(sed -n 's/.* run: //p' <<<"$output")"
 		[ "$(done_rows)" -gt 0 ]
