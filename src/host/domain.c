@@ -165,9 +165,11 @@ static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struc
 
 static int domain_balloon_size(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
 {
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	return wss_domain_balloon_size(source->dom, ret_bytes, err);
+	if (call_begin(guest, "reading the size of the balloon", &call, err) < 0)
+		return -1;
+	return wss_domain_balloon_size(call.dom, ret_bytes, err);
 }
 
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
