@@ -10,6 +10,7 @@
  *   selftest-cannot  the self-test cannot be run
  *   slow-zap         the predicted stall of a zap is ten seconds
  *   slow-log         the predicted stall of the start of a dirty log is ten seconds
+ *   dear-window      each window has cost the guest ten times what was predicted
  *   log-first        the dirty log is started without a zap before it
  *   short-log        the dirty log is requested for one second, whatever the window
  *   short-silence    the watchdog of balloon --apply gives back 0.2 s after a heartbeat

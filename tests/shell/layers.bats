@@ -276,3 +276,9 @@ built() {
 	echo "$output"
 	[ -z "$output" ]
 }
+
+@test "each switch for tests is described, and used" {
+	cd "$WSS_SRCDIR"
+	diff <(sed -nE 's/^ \*   ([a-z]+-[a-z]+) .*/\1/p' src/base/fault.h | sort) \
+		<(grep -rhoE 'wss_fault\("[^"]*"' src --include='*.c' | sed 's/.*"\(.*\)"/\1/' | sort -u)
+}
