@@ -478,7 +478,8 @@ static int try_sample(struct wss_history *history, const struct wss_sample *samp
 }
 
 int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
-			size_t *ret_added, struct wss_error *err)
+			size_t *ret_added, const struct wss_sample **ret_left_out,
+			struct wss_error *err)
 {
 	size_t added = 0;
 	int r = 0;
@@ -493,6 +494,8 @@ int wss_history_add_all(struct wss_history *history, const struct wss_sample *sa
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = try_sample(history, &samples[i], err);
 		added += r > 0;
+		if (r == 0 && ret_left_out)
+			*ret_left_out = &samples[i];
 		if (r == 0 && n > 1)
 			wss_error_prefix(err, "%s", samples[i].domain);
 	}
@@ -511,5 +514,5 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 {
 	size_t added;
 
-	return wss_history_add_all(history, sample, 1, &added, err) < 0 || !added ? -1 : 0;
+	return wss_history_add_all(history, sample, 1, &added, NULL, err) < 0 || !added ? -1 : 0;
 }

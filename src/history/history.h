@@ -120,11 +120,12 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 
 /*
  * Adds n of them in one transaction. One that cannot be added, because its size is larger than WSS_BYTES_MAX, is left
- * out: 0 with *ret_added < n, and err says why of the last one. -1: none was added, and it may be tried again. A damaged
+ * out: 0 with *ret_added < n, and err says why of the last one, which is *ret_left_out (NULL: do not tell). -1: none was added, and it may be tried again. A damaged
  * summary of its hour or day is rebuilt from the stored samples, and the log says so.
  */
 int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
-			size_t *ret_added, struct wss_error *err);
+			size_t *ret_added, const struct wss_sample **ret_left_out,
+			struct wss_error *err);
 
 /* Returns the time of a guest's newest sample; unknown if there is none. */
 int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,

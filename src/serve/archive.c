@@ -45,6 +45,7 @@ struct archive_job {
 	bool prune;
 	struct wss_history_limits limits;
 	bool stored;		/* the samples: added of them */
+	char left_out[37];	/* UUID of the last one that was not, "": all were */
 	struct wss_error error; /* the first one */
 };
 
@@ -58,9 +59,11 @@ struct wss_archive {
 	/* Never used by it. */
 	struct wss_background *background;
 	bool writing; /* it does the job */
-	bool late;
 	struct wss_history_limits limits;
 	struct wss_trouble trouble;
+	/* Samples of single guests that cannot be stored, the last one of this guest, while all others are. */
+	struct wss_trouble losing;
+	char losing_uuid[37];
 	struct wss_archive_counts counts;
 	uint64_t told_lost, tell_ns;
 	uint64_t store_ns, prune_ns, coldness_ns; /* when due, wss_clock_now_ns() */
@@ -87,6 +90,7 @@ int wss_archive_open(const char *path, struct wss_archive **ret_archive, struct 
 	archive->prune_ns = UINT64_MAX;
 	archive->coldness_ns = wss_clock_now_ns() + COLDNESS_NS;
 	archive->trouble.what = "the history";
+	archive->losing.what = "the history of the guest whose samples were lost";
 	archive->path = strdup(path);
 	archive->background = wss_background_new();
 	if (!archive->path || !archive->background) {
@@ -203,16 +207,23 @@ static int job_store_coldness(struct wss_archive *archive, struct wss_error *err
 static int job_store_samples(struct wss_archive *archive, struct wss_error *err)
 {
 	struct archive_job *job = &archive->job;
+	const struct wss_sample *left_out = NULL;
 	int r;
 
 	job->added = 0;
-	r = wss_history_add_all(archive->history, job->samples, job->n, &job->added, err);
-	if (job->added || err->code != WSS_ERR_DAMAGED)
-		return r;
-	return archive_replace(archive, err) < 0
-		       ? -1
-		       : wss_history_add_all(archive->history, job->samples, job->n, &job->added,
-					     err);
+	job->left_out[0] = '\0';
+	r = wss_history_add_all(archive->history, job->samples, job->n, &job->added, &left_out,
+				err);
+	if (!job->added && err->code == WSS_ERR_DAMAGED) {
+		left_out = NULL;
+		r = archive_replace(archive, err) < 0
+			    ? -1
+			    : wss_history_add_all(archive->history, job->samples, job->n,
+						  &job->added, &left_out, err);
+	}
+	if (r == 0 && left_out)
+		memcpy(job->left_out, left_out->uuid, sizeof(job->left_out));
+	return r;
 }
 
 static void job_run(void *opaque)
@@ -240,8 +251,9 @@ static void archive_tell(struct wss_archive *archive)
 {
 	struct wss_archive_counts counts = wss_archive_count(archive);
 
-	if (archive->trouble.on ? !wss_clock_is_due(&archive->tell_ns, TELL_NS)
-				: counts.lost == archive->told_lost)
+	if (archive->trouble.on || archive->losing.on
+		    ? !wss_clock_is_due(&archive->tell_ns, TELL_NS)
+		    : counts.lost == archive->told_lost)
 		return;
 	if (counts.waiting)
 		wss_log(WSS_LOG_WARNING,
@@ -253,6 +265,25 @@ static void archive_tell(struct wss_archive *archive)
 			counts.lost - archive->told_lost,
 			wss_plural(counts.lost - archive->told_lost));
 	archive->told_lost = counts.lost;
+}
+
+/* Other guests' samples, which were all stored, say nothing about one whose samples are lost. */
+static void archive_note_lost(struct wss_archive *archive)
+{
+	const struct archive_job *job = &archive->job;
+	bool tried = false;
+
+	if (job->left_out[0]) {
+		if (!archive->losing.on)
+			archive->tell_ns = 0;
+		memcpy(archive->losing_uuid, job->left_out, sizeof(archive->losing_uuid));
+		wss_trouble_note(&archive->losing, &job->error);
+		return;
+	}
+	for (size_t i = 0; i < job->n; i++)
+		tried |= !strcmp(job->samples[i].uuid, archive->losing_uuid);
+	if (tried)
+		wss_trouble_note(&archive->losing, NULL);
 }
 
 static void archive_note(struct wss_archive *archive, const struct wss_error *error)
@@ -283,6 +314,7 @@ static void job_take_back(struct wss_archive *archive)
 static bool archive_is_idle(struct wss_archive *archive)
 {
 	struct archive_job *job = &archive->job;
+	bool left_out;
 
 	if (!wss_background_is_idle(archive->background))
 		return false;
@@ -292,14 +324,16 @@ static bool archive_is_idle(struct wss_archive *archive)
 	if (job->stored) {
 		archive->counts.stored += job->added;
 		archive->counts.lost += job->n - job->added;
+		archive_note_lost(archive);
 	} else {
 		job_take_back(archive);
 	}
+	left_out = job->stored && job->left_out[0];
 	job->n = 0;
 	wss_history_set_patience(archive->history, job->error.code ? RETRY_MS : PATIENCE_MS);
 	/* A stop request interrupts the deletion. */
 	if (job->error.code != WSS_ERR_INTERRUPTED)
-		archive_note(archive, job->error.code ? &job->error : NULL);
+		archive_note(archive, job->error.code && !left_out ? &job->error : NULL);
 	return true;
 }
 
@@ -339,7 +373,6 @@ static void job_start(struct wss_archive *archive)
 		return;
 	}
 	archive->writing = true;
-	archive->late = false;
 	archive->n = 0;
 }
 

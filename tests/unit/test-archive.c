@@ -68,6 +68,22 @@ static void add_of(const char *name, const char *uuid, unsigned n)
 	}
 }
 
+/* One that no guest can have. */
+static void add_large(const char *name, const char *uuid)
+{
+	struct wss_sample sample = {
+		.wall = wss_clock_wall_seconds(),
+		.method = "mmu",
+		.granularity_bytes = wss_amount_of(4096),
+		.requested_window_ns = 4 * WSS_NS_PER_S,
+		.wss_bytes = wss_amount_of(UINT64_MAX),
+	};
+
+	snprintf(sample.domain, sizeof(sample.domain), "%s", name);
+	snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
+	wss_archive_add(archive, &sample);
+}
+
 static void add(unsigned n)
 {
 	add_of("web1", UUID_A, n);
@@ -250,6 +266,35 @@ TEST(test_end_with_full_disk)
 }
 
 /* What the history has of one guest is damaged: its samples are stored, and so are the others'. */
+static unsigned works_again;
+
+static void count_works_again(enum wss_log_level level, const char *text)
+{
+	(void)level;
+	works_again += strstr(text, "it works again") != NULL;
+}
+
+/* Samples of other guests that are stored meanwhile say nothing about one whose samples are lost. */
+TEST(test_one_guest_is_lost)
+{
+	wss_log_set_sink(count_works_again);
+	works_again = 0;
+	for (unsigned i = 1; i <= 3; i++) {
+		add_large("web2", UUID_B);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+		assert_counts(i - 1, i);
+		add(1);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+		assert_counts(i, i);
+		assert_int_equal(works_again, 0);
+	}
+	add_of("web2", UUID_B, 1);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(4, 3);
+	assert_int_equal(works_again, 1);
+	wss_log_set_sink(NULL);
+}
+
 TEST(test_damaged_summary)
 {
 	static const char *const damages[] = {

@@ -127,12 +127,12 @@ TEST(test_added_together)
 	};
 	size_t added;
 
-	assert_int_equal(wss_history_add_all(history, samples, 3, &added, &err), -1);
+	assert_int_equal(wss_history_add_all(history, samples, 3, &added, NULL, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "without a UUID");
 	assert_int_equal(count_since(history, UUID_A, 0), 0);
-	assert_int_equal(wss_history_add_all(history, samples, 2, &added, NULL), 0);
+	assert_int_equal(wss_history_add_all(history, samples, 2, &added, NULL, NULL), 0);
 	assert_int_equal(added, 2);
-	assert_int_equal(wss_history_add_all(history, samples, 0, &added, NULL), 0);
+	assert_int_equal(wss_history_add_all(history, samples, 0, &added, NULL, NULL), 0);
 	assert_int_equal(added, 0);
 	assert_int_equal(count_since(history, UUID_A, 0), 2);
 	wss_history_close(history);
@@ -775,7 +775,7 @@ TEST(test_sizes_that_cannot_be)
 		fill(history, UUID_A, 1, NOW + 1, 1);
 		assert_int_equal(count_since(history, UUID_A, 0), i + 1);
 	}
-	assert_int_equal(wss_history_add_all(history, both, 2, &added, NULL), 0);
+	assert_int_equal(wss_history_add_all(history, both, 2, &added, NULL, NULL), 0);
 	assert_int_equal(added, 1);
 	assert_int_equal(count_since(history, UUID_B, 0), 1);
 	wss_history_close(history);
