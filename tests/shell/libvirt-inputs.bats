@@ -13,6 +13,9 @@ setup() {
 	"$WSS_SRCDIR/tests/tools/fetch-libvirt" "$inputs" >why || status=$?
 	[ "$status" != 77 ] || skip "$(cat why)"
 	[ "$status" = 0 ]
+	# As libvirt 10.1 and later call it, or earlier ones.
+	domains=$inputs/qemuxmlconfdata
+	[ -d "$domains" ] || domains=$inputs/qemuxml2argvdata
 }
 
 # Reads the files into "seen", of which those with an error are in "wrong".
@@ -33,7 +36,7 @@ is_libvirt_9_0() {
 # for libvirt to refuse or to complete: cpu-numa-no-memory-element, minimal-no-memory,
 # pci-bridge-duplicate-index, pci-bridge-negative-index-invalid, pci-root-address and pci-root-nonzero-index.
 @test "domain XML: all but those without memory or with a bad UUID" {
-	read_inputs xml "$inputs"/qemuxml2argvdata/*.xml
+	read_inputs xml "$domains"/*.xml
 	[ $(($(grep -vcP '\terror (memory: missing|the XML has no valid uuid)' wrong) * 100)) -le "$(wc -l <seen)" ]
 	is_libvirt_9_0 || return 0
 	[ "$(wc -l <seen)" = 1070 ]
@@ -41,7 +44,7 @@ is_libvirt_9_0() {
 }
 
 @test "domain XML says what libvirt tells QEMU: UUID, locked memory, devices that pin memory, balloon" {
-	read_inputs xml "$inputs"/qemuxml2argvdata/*.xml
+	read_inputs xml "$domains"/*.xml
 	/usr/bin/python3 - seen "$(cat "$inputs/complete")" <<-'END'
 		import glob, os, re, sys
 		compared = same = 0
