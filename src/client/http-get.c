@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/http-get.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -15,7 +17,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 
-#define TOKEN_MAX 16384
+#define SECRET_MAX 16384
 #define URL_MAX 2048
 
 struct wss_http_get {
@@ -23,59 +25,138 @@ struct wss_http_get {
 	CURL *curl;
 	char base[URL_MAX]; /* the URL without a slash at its end */
 	char *token;
+	char *user, *password;	    /* password is a part of user's text */
+	struct curl_slist *headers; /* further ones, as "NAME: VALUE" */
+	bool is_here;		    /* requests stay on this machine */
 	char *body;
 	size_t len, room;
 	bool too_long, no_memory;
 	char why[CURL_ERROR_SIZE];
 };
 
-/* --- the token --- */
+/* --- secrets --- */
 
-/* A token is one word (RFC 6750); a line break would start another header. */
-static bool token_is_valid(const char *token)
+/* Whether all characters are printable ASCII; a line break would start another header. */
+static bool text_is_printable(const char *text, char first)
 {
-	if (!*token)
-		return false;
-	for (; *token; token++)
-		if (*token < '!' || *token > '~')
+	for (; *text; text++)
+		if (*text < first || *text > '~')
 			return false;
 	return true;
 }
 
-static int token_read_from(int fd, char **ret_token, struct wss_error *err)
+static int secret_read_from(int fd, char **ret_text, struct wss_error *err)
 {
-	wss_auto_free char *token = calloc(1, TOKEN_MAX + 1);
+	wss_auto_free char *text = calloc(1, SECRET_MAX + 1);
 	struct stat st;
 	ssize_t len;
 
-	if (!token)
+	if (!text)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (fstat(fd, &st) < 0 || (st.st_mode & S_IROTH))
+	if (fstat(fd, &st) < 0 || (st.st_mode & (S_IRWXG | S_IRWXO)))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "everybody can read it: a token must be kept secret, as "
-				     "by \"chmod o= FILE\"");
-	len = wss_io_pread(fd, token, TOKEN_MAX + 1, 0);
+				     "others than its owner can read or write it, but it must be "
+				     "kept secret, as by \"chmod 600 FILE\"");
+	len = wss_io_pread(fd, text, SECRET_MAX + 1, 0);
 	if (len < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, (int)-len, "cannot be read");
-	if (len > TOKEN_MAX)
+	if (len > SECRET_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "it is longer than %d bytes, too long for a token", TOKEN_MAX);
-	token[strcspn(token, "\r\n")] = '\0';
-	if (!token_is_valid(token))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "its first line is not a token: one word of printable "
-				     "ASCII characters");
-	*ret_token = wss_steal_ptr(token);
+				     "it is longer than %d bytes, too long for such a file",
+				     SECRET_MAX);
+	*ret_text = wss_steal_ptr(text);
 	return 0;
 }
 
-static int token_read(const char *path, char **ret_token, struct wss_error *err)
+/* A token is one word (RFC 6750). */
+static int token_take(struct wss_http_get *http, char *text, struct wss_error *err)
+{
+	text[strcspn(text, "\r\n")] = '\0';
+	if (!*text || !text_is_printable(text, '!'))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "its first line is not a token: one word of printable "
+				     "ASCII characters");
+	http->token = strdup(text);
+	return http->token ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+/* A password may be UTF-8 (RFC 7617), and have colons. */
+static int user_take(struct wss_http_get *http, char *text, struct wss_error *err)
+{
+	char *colon;
+
+	text[strcspn(text, "\r\n")] = '\0';
+	colon = strchr(text, ':');
+	if (!colon || colon == text)
+		return wss_error_set(err, WSS_ERR_FAILED, "its first line is not USER:PASSWORD");
+	http->user = strdup(text);
+	if (!http->user)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	http->password = http->user + (colon - text) + 1;
+	http->user[colon - text] = '\0';
+	return 0;
+}
+
+/* Whether it is "NAME: VALUE", of which libcurl would take other forms for commands. */
+static bool header_is_valid(const char *line)
+{
+	size_t name = strspn(line, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+	return name && line[name] == ':' && line[name + 1 + strspn(line + name + 1, " ")] &&
+	       text_is_printable(line, ' ');
+}
+
+static int headers_take(struct wss_http_get *http, char *text, struct wss_error *err)
+{
+	char *rest = text, *line;
+
+	for (int n = 1; (line = strsep(&rest, "\n")); n++) {
+		struct curl_slist *more;
+
+		line[strcspn(line, "\r")] = '\0';
+		if (!*line)
+			continue;
+		if (!header_is_valid(line))
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "line %d is not a header, such as X-Scope-OrgID: "
+					     "tenant1",
+					     n);
+		more = curl_slist_append(http->headers, line);
+		if (!more)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		http->headers = more;
+	}
+	return http->headers ? 0 : wss_error_set(err, WSS_ERR_FAILED, "it has no header");
+}
+
+/* Reads a file of secrets, if one was given. */
+static int secret_read(struct wss_http_get *http, const char *path,
+		       int (*take)(struct wss_http_get *http, char *text, struct wss_error *err),
+		       struct wss_error *err)
 {
 	wss_auto_close int fd = -1;
+	char *text = NULL;
+	int r;
 
-	if (wss_file_open(path, &fd, err) < 0 || token_read_from(fd, ret_token, err) < 0)
+	if (!path)
+		return 0;
+	if (wss_file_open(path, &fd, err) < 0 || secret_read_from(fd, &text, err) < 0)
 		return wss_error_prefix(err, "%s", path);
-	return 0;
+	r = take(http, text, err);
+	explicit_bzero(text, SECRET_MAX);
+	free(text);
+	return r < 0 ? wss_error_prefix(err, "%s", path) : 0;
+}
+
+static int secrets_read(struct wss_http_get *http, struct wss_error *err)
+{
+	const struct wss_http_get_options *options = http->options;
+
+	if (secret_read(http, options->token_file, token_take, err) < 0 ||
+	    secret_read(http, options->user_file, user_take, err) < 0)
+		return -1;
+	return secret_read(http, options->header_file, headers_take, err);
 }
 
 /* --- the URL --- */
@@ -89,15 +170,35 @@ static bool url_has(CURLU *url, CURLUPart part)
 	return has;
 }
 
-/* Whether requests stay on this machine, or are encrypted. */
-static bool url_is_private(const char *scheme, const char *host)
+/*
+ * Whether a host is this machine, whatever a resolver or a proxy says: libcurl answers for "localhost" itself (RFC 6761).
+ * 127.1 and the like are not: their meaning differs from resolver to resolver.
+ */
+static bool host_is_here(const char *host)
 {
-	return !strcmp(scheme, "https") || !strcmp(host, "127.0.0.1") || !strcmp(host, "[::1]") ||
-	       !strcmp(host, "localhost");
+	struct in_addr v4;
+	struct in6_addr v6;
+	char inner[INET6_ADDRSTRLEN];
+
+	if (!strcasecmp(host, "localhost"))
+		return true;
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return ntohl(v4.s_addr) >> 24 == 127;
+	if (host[0] != '[' || strlen(host) >= sizeof(inner))
+		return false;
+	snprintf(inner, sizeof(inner), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+	return inet_pton(AF_INET6, inner, &v6) == 1 &&
+	       (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
 }
 
-static int url_check(CURLU *url, const struct wss_http_get_options *options, struct wss_error *err)
+static bool has_secret(const struct wss_http_get_options *options)
 {
+	return options->token_file || options->user_file || options->header_file;
+}
+
+static int url_check(CURLU *url, struct wss_http_get *http, struct wss_error *err)
+{
+	const struct wss_http_get_options *options = http->options;
 	char *scheme = NULL, *host = NULL;
 	int r = 0;
 
@@ -111,14 +212,19 @@ static int url_check(CURLU *url, const struct wss_http_get_options *options, str
 	else if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
 		r = wss_error_set(err, WSS_ERR_USAGE,
 				  "the URL has a user or password, which everybody could see: "
-				  "use a token in a file");
+				  "put it into a file");
 	else if (url_has(url, CURLUPART_QUERY) || url_has(url, CURLUPART_FRAGMENT))
 		r = wss_error_set(err, WSS_ERR_USAGE, "'%.200s' must end before any '?' or '#'",
 				  options->url);
-	else if (options->token_file && !url_is_private(scheme, host))
+	else if (has_secret(options) && strcmp(scheme, "https") != 0 && !host_is_here(host))
 		r = wss_error_set(err, WSS_ERR_USAGE,
-				  "'%.200s' would get the token without encryption: use https",
-				  options->url);
+				  "'%.200s' would get the %s without encryption: use https",
+				  options->url,
+				  options->token_file  ? "token"
+				  : options->user_file ? "password"
+						       : "headers");
+	else
+		http->is_here = host_is_here(host);
 	curl_free(scheme);
 	curl_free(host);
 	return r;
@@ -132,7 +238,7 @@ static int url_prepare(struct wss_http_get *http, struct wss_error *err)
 
 	if (!url)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	r = url_check(url, http->options, err);
+	r = url_check(url, http, err);
 	curl_url_cleanup(url);
 	if (r < 0)
 		return -1;
@@ -199,6 +305,9 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+	/* Of others, the environment's, which see nothing of https but the host's name. */
+	if (http->is_here)
+		SET(CURLOPT_PROXY, "");
 	SET(CURLOPT_USERAGENT, PACKAGE_NAME "/" PACKAGE_VERSION);
 	SET(CURLOPT_ERRORBUFFER, http->why);
 	SET(CURLOPT_WRITEFUNCTION, body_append);
@@ -211,6 +320,15 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 	if (http->token) {
 		SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
 		SET(CURLOPT_XOAUTH2_BEARER, http->token);
+	}
+	if (http->user) {
+		SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+		SET(CURLOPT_USERNAME, http->user);
+		SET(CURLOPT_PASSWORD, http->password);
+	}
+	if (http->headers) {
+		SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+		SET(CURLOPT_HTTPHEADER, http->headers);
 	}
 #undef SET
 	return r == CURLE_OK
@@ -226,8 +344,7 @@ int wss_http_get_open(const struct wss_http_get_options *options, struct wss_htt
 	if (!http)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	http->options = options;
-	if (url_prepare(http, err) < 0 ||
-	    (options->token_file && token_read(options->token_file, &http->token, err) < 0)) {
+	if (url_prepare(http, err) < 0 || secrets_read(http, err) < 0) {
 		wss_http_get_close(http);
 		return -1;
 	}
@@ -251,7 +368,13 @@ void wss_http_get_close(struct wss_http_get *http)
 		curl_easy_cleanup(http->curl);
 	if (http->token)
 		explicit_bzero(http->token, strlen(http->token));
+	if (http->user)
+		explicit_bzero(http->password, strlen(http->password));
+	for (struct curl_slist *header = http->headers; header; header = header->next)
+		explicit_bzero(header->data, strlen(header->data));
 	free(http->token);
+	free(http->user);
+	curl_slist_free_all(http->headers);
 	free(http->body);
 	free(http);
 }

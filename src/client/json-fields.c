@@ -211,3 +211,12 @@ int wss_json_text(struct json_object *element, char *ret_text, size_t size, stru
 				     qmp_json_type_name(element));
 	return read_text(element, &field, ret_text, err);
 }
+
+void wss_json_message(struct json_object *element, char *ret_text, size_t size)
+{
+	const struct wss_json_field field = {.type = WSS_JSON_MESSAGE, .size = size};
+
+	*ret_text = '\0';
+	if (json_object_is_type(element, json_type_string))
+		read_message(element, &field, ret_text);
+}

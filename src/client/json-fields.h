@@ -73,3 +73,6 @@ int wss_json_list_read(struct json_object *list, void *data,
 
 /* Reads an element of a list: a text that fits into size bytes with its final NUL. WSS_ERR_FAILED. */
 int wss_json_text(struct json_object *element, char *ret_text, size_t size, struct wss_error *err);
+
+/* Reads an element of a list: a text for people, as WSS_JSON_MESSAGE; anything but a text is "". */
+void wss_json_message(struct json_object *element, char *ret_text, size_t size);

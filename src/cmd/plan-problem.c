@@ -208,7 +208,8 @@ static void guest_prepare(struct plan *plan, size_t i)
 		return;
 	}
 	plan->guests[i].doubtful = guest->is_elsewhere || guest->is_ambiguous ||
-				   host->is_ambiguous || host->is_incomplete;
+				   host->is_ambiguous || host->is_incomplete || host->is_stale ||
+				   host->is_partial;
 	pack->pinned = !strcmp(guest->status, OPTED_OUT) || plan->guests[i].doubtful;
 	guest_prepare_size(plan, i, flat);
 	if (pack->sum_bytes[WSS_PACK_SIZE] > WSS_PACK_BYTES_MAX) {
@@ -277,8 +278,8 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 				     "constraints",
 				     from->name, from->name);
 	host->name = from->name;
-	if (from->is_ambiguous || from->is_incomplete || !memory.known ||
-	    plan_host_is_foreign(plan, i))
+	if (from->is_ambiguous || from->is_incomplete || from->is_stale || from->is_partial ||
+	    !memory.known || plan_host_is_foreign(plan, i))
 		host_leave_alone(plan, i);
 	host->memory_bytes = memory.known ? memory.value : 0;
 	memory.value = memory.known ? memory.value : WSS_BYTES_MAX;

@@ -32,9 +32,12 @@ enum {
 	OPT_PLOT,
 	OPT_PROMETHEUS,
 	OPT_TOKEN_FILE,
+	OPT_USER_FILE,
+	OPT_HEADER_FILE,
 	OPT_CA_FILE,
 	OPT_TIMEOUT,
 	OPT_MATCH,
+	OPT_ALLOW_PARTIAL,
 };
 
 static const struct option long_options[] = {
@@ -50,9 +53,12 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, OPT_PLOT},
 	{"prometheus", required_argument, NULL, OPT_PROMETHEUS},
 	{"token-file", required_argument, NULL, OPT_TOKEN_FILE},
+	{"user-file", required_argument, NULL, OPT_USER_FILE},
+	{"header-file", required_argument, NULL, OPT_HEADER_FILE},
 	{"ca-file", required_argument, NULL, OPT_CA_FILE},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"match", required_argument, NULL, OPT_MATCH},
+	{"allow-partial", no_argument, NULL, OPT_ALLOW_PARTIAL},
 	{NULL, 0, NULL, 0},
 };
 
@@ -114,6 +120,15 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 	case OPT_TOKEN_FILE:
 		options->prometheus.token_file = value;
 		return 0;
+	case OPT_USER_FILE:
+		options->prometheus.user_file = value;
+		return 0;
+	case OPT_HEADER_FILE:
+		options->prometheus.header_file = value;
+		return 0;
+	case OPT_ALLOW_PARTIAL:
+		options->prometheus.allow_partial = true;
+		return 0;
 	case OPT_CA_FILE:
 		options->prometheus.ca_file = value;
 		return 0;
@@ -134,15 +149,21 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 	}
 }
 
-/* Refuses options about an API without one. */
+/* Refuses options about an API without one, and two ways of saying who asks. */
 static int api_option_check(const struct wss_prometheus_options *options, struct wss_error *err)
 {
-	const char *option = options->token_file   ? "--token-file"
-			     : options->ca_file	   ? "--ca-file"
-			     : options->timeout_ns ? "--timeout"
-			     : options->match	   ? "--match"
-						   : NULL;
+	const char *option = options->token_file      ? "--token-file"
+			     : options->user_file     ? "--user-file"
+			     : options->header_file   ? "--header-file"
+			     : options->ca_file	      ? "--ca-file"
+			     : options->timeout_ns    ? "--timeout"
+			     : options->match	      ? "--match"
+			     : options->allow_partial ? "--allow-partial"
+						      : NULL;
 
+	if (options->token_file && options->user_file)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--token-file and --user-file exclude each other");
 	return option && !options->url
 		       ? wss_error_set(err, WSS_ERR_USAGE, "%s needs --prometheus", option)
 		       : 0;
@@ -161,11 +182,33 @@ static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct plan_op
 	return wss_files_finish(cli, argc, argv, options->prometheus.url ? 0 : 1, 0, err);
 }
 
+static int api_read(const struct wss_prometheus_options *options, struct wss_cluster *fleet,
+		    struct wss_error *err)
+{
+	struct wss_prometheus_notes notes = {.n = 0};
+	struct wss_error partial;
+	int r = wss_prometheus_read(fleet, options, &notes, err);
+
+	if (r < 0 && err->code == WSS_ERR_CONNECT && notes.is_partial && !options->allow_partial) {
+		partial = *err;
+		return wss_error_set(err, partial.code,
+				     "%s; --allow-partial plans without what is missing",
+				     partial.text);
+	}
+	if (r < 0)
+		return err->code == WSS_ERR_USAGE ? wss_error_prefix(err, "--prometheus") : -1;
+	for (size_t i = 0; i < notes.n; i++)
+		wss_warn("%s: %s", options->url, notes.warnings[i]);
+	if (notes.has_more)
+		wss_warn("%s: further warnings are not shown", options->url);
+	return 0;
+}
+
 static int fleet_read(const struct wss_cli *cli, const struct plan_options *options,
 		      struct wss_cluster *fleet, struct wss_error *err)
 {
-	if (options->prometheus.url && wss_prometheus_read(fleet, &options->prometheus, err) < 0)
-		return err->code == WSS_ERR_USAGE ? wss_error_prefix(err, "--prometheus") : -1;
+	if (options->prometheus.url && api_read(&options->prometheus, fleet, err) < 0)
+		return -1;
 	for (int i = 0; i < cli->n_domains; i++) {
 		if (wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
@@ -280,7 +323,8 @@ static void plan_warn_stays(const struct plan *plan)
 {
 	struct names unknown = {.n = 0}, off = {.n = 0}, elsewhere = {.n = 0}, ambiguous = {.n = 0};
 	struct names hosts = {.n = 0}, sizeless = {.n = 0}, foreign = {.n = 0}, unsized = {.n = 0},
-		     paused = {.n = 0}, large = {.n = 0}, incomplete = {.n = 0};
+		     paused = {.n = 0}, large = {.n = 0}, incomplete = {.n = 0}, stale = {.n = 0},
+		     partial = {.n = 0};
 
 	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
 		const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
@@ -306,6 +350,10 @@ static void plan_warn_stays(const struct plan *plan)
 			names_add(&hosts, plan->hosts[i].name);
 		else if (plan->fleet.hosts[i].is_incomplete)
 			names_add(&incomplete, plan->hosts[i].name);
+		else if (plan->fleet.hosts[i].is_partial)
+			names_add(&partial, plan->hosts[i].name);
+		else if (plan->fleet.hosts[i].is_stale)
+			names_add(&stale, plan->hosts[i].name);
 		else if (!plan->hosts[i].memory_bytes)
 			names_add(&sizeless, plan->hosts[i].name);
 		else if (plan_host_is_foreign(plan, i))
@@ -335,6 +383,14 @@ static void plan_warn_stays(const struct plan *plan)
 		"hosts are left alone, because several have the name of each (--match selects one)");
 	names_warn(&incomplete, "host is left alone, because a guest on it was left out",
 		   "hosts are left alone, because guests on them were left out");
+	names_warn(
+		&partial,
+		"host is left alone, because guests of it are missing in the partial answers",
+		"hosts are left alone, because guests of them are missing in the partial answers");
+	names_warn(
+		&stale,
+		"host keeps its guests and gets none, because its metrics are too old (is virt-wss serve running there?)",
+		"hosts keep their guests and get none, because their metrics are too old (is virt-wss serve running there?)");
 	names_warn(&sizeless, "host of unknown memory is left alone (see --host-memory)",
 		   "hosts of unknown memory are left alone (see --host-memory)");
 	names_warn(
@@ -401,6 +457,8 @@ static const struct wss_option_values values[] = {
 	{"goal", "empty safe"},
 	{"constraints", WSS_VALUES_FILES},
 	{"token-file", WSS_VALUES_FILES},
+	{"user-file", WSS_VALUES_FILES},
+	{"header-file", WSS_VALUES_FILES},
 	{"ca-file", WSS_VALUES_FILES},
 	{NULL, NULL},
 };

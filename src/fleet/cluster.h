@@ -44,6 +44,10 @@ struct wss_cluster_host {
 	bool has_exported;  /* its name is the label "exported_instance" */
 	bool is_ambiguous;  /* they describe several hosts */
 	bool is_incomplete; /* a series of a guest on it was left out */
+	/* Of its newest page, when it was asked for; and the longest period of its guests. */
+	struct wss_amount page_age_s, period_s;
+	bool is_stale;	 /* that page is too old: what it says may have changed */
+	bool is_partial; /* guests of it are missing in the answers */
 };
 
 struct wss_cluster_guest {

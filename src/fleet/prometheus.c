@@ -10,6 +10,10 @@
  * contradict each other is marked as ambiguous. So is a host that has several series while none of its guests has:
  * these are different hosts.
  *
+ * An answer may be partial: a store behind the API did not answer, and what it has is missing, as if there were no
+ * such guests. Thanos, and Prometheus with remote_read, say so in "warnings", where notes on PromQL are, too; VictoriaMetrics
+ * says "isPartial".
+ *
  * Where a label of the target has the name of one of ours, Prometheus renames ours: it begins with "exported_" then.
  */
 #include "fleet/prometheus.h"
@@ -33,6 +37,12 @@
 /* Hours from a Monday, 00:00 UTC, to the epoch, a Thursday. */
 #define EPOCH_HOUR 72
 #define QUERY_MAX 4096
+/*
+ * A page is as good as new for three periods of its guests; it is written twice a minute at least, and may have waited
+ * for a scrape, or for a file to be scraped.
+ */
+#define PAGE_PERIODS 3
+#define PAGE_AGE_S 300
 /* The value of virt_wss_state for a guest that is paused (docs/metrics.md). */
 #define STATE_PAUSED 4
 
@@ -62,6 +72,10 @@ struct reading {
 	const uint32_t *by_uuid; /* guests, sorted */
 	char status[16];
 	char error_type[32], error[256]; /* of a status that is "error" */
+	struct wss_amount is_partial;	 /* of VictoriaMetrics: 1 or 0 */
+	char partial_why[200];		 /* the first warning that says so; "": none */
+	struct wss_prometheus_notes *notes;
+	const char *expression; /* of the answer */
 	/* Takes a series; of a range query, takes each of its points. */
 	int (*take)(struct reading *reading, struct series *series, struct wss_error *err);
 	size_t offset; /* of the amount that the answer is about, in a guest or host */
@@ -195,10 +209,48 @@ static const struct wss_json_field data_fields[] = {
 };
 WSS_JSON_TABLE(data);
 
+/* Notes a warning of the answer, with its query, unless the text is known. */
+static void notes_add(struct reading *reading, const char *text)
+{
+	struct wss_prometheus_notes *notes = reading->notes;
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < notes->n; i++)
+		if (!strncmp(notes->warnings[i], text, len) &&
+		    !strncmp(notes->warnings[i] + len, " (query ", 8))
+			return;
+	if (notes->n == WSS_PROMETHEUS_WARNINGS) {
+		notes->has_more = true;
+		return;
+	}
+	snprintf(notes->warnings[notes->n++], WSS_PROMETHEUS_WARNING_MAX, "%s (query %.150s)", text,
+		 reading->expression);
+}
+
+/* Those on PromQL concern the query alone: nothing is missing. */
+static int read_warning(struct json_object *element, void *data, struct wss_error *err)
+{
+	struct reading *reading = data;
+	char text[200];
+
+	(void)err;
+	wss_json_message(element, text, sizeof(text));
+	if (!*text)
+		strcpy(text, "a warning without a text");
+	if (!strncmp(text, "PromQL info", 11))
+		return 0;
+	notes_add(reading, text);
+	if (strncmp(text, "PromQL ", 7) != 0 && !reading->partial_why[0])
+		strcpy(reading->partial_why, text);
+	return 0;
+}
+
 static const struct wss_json_field answer_fields[] = {
 	WSS_JSON_FIELD(reading, "status", WSS_JSON_TEXT, status),
 	WSS_JSON_FIELD(reading, "errorType", WSS_JSON_MESSAGE, error_type),
 	WSS_JSON_FIELD(reading, "error", WSS_JSON_MESSAGE, error),
+	WSS_JSON_FIELD(reading, "isPartial", WSS_JSON_BOOL, is_partial),
+	{"warnings", WSS_JSON_LIST, 0, 0, NULL, read_warning},
 	{"data", WSS_JSON_OBJECT, 0, 0, &data_table, NULL},
 };
 WSS_JSON_TABLE(answer);
@@ -219,6 +271,8 @@ static int answer_parse(struct reading *reading, const char *body, size_t len,
 	qmp_auto_json struct json_object *object = NULL;
 
 	reading->status[0] = reading->error_type[0] = reading->error[0] = '\0';
+	reading->is_partial.known = false;
+	reading->partial_why[0] = '\0';
 	return qmp_json_parse(body, len, &limits, &object, NULL, err) < 0
 		       ? -1
 		       : wss_json_read(object, &answer_table, reading, err);
@@ -254,6 +308,25 @@ static int answer_read(struct reading *reading, const char *body, size_t len, lo
 	return 0;
 }
 
+/* Refuses an answer that lacks something, or notes it. */
+static int partial_check(struct prometheus *run, struct wss_error *err)
+{
+	struct reading *reading = &run->reading;
+	bool is_partial = reading->is_partial.known && reading->is_partial.value;
+
+	if (is_partial && !reading->partial_why[0]) {
+		strcpy(reading->partial_why, "\"isPartial\" is true");
+		notes_add(reading, reading->partial_why);
+	}
+	if (!reading->partial_why[0])
+		return 0;
+	reading->notes->is_partial = true;
+	return run->options->allow_partial
+		       ? 0
+		       : wss_error_set(err, WSS_ERR_CONNECT, "the answer is partial: %s",
+				       reading->partial_why);
+}
+
 static int query_run(struct prometheus *run, const char *path, const char *expression,
 		     const char *more, struct wss_error *err)
 {
@@ -263,7 +336,8 @@ static int query_run(struct prometheus *run, const char *path, const char *expre
 
 	if (wss_http_get(run->http, path, "query", expression, more, &body, &len, &status, err) < 0)
 		return -1;
-	if (answer_read(&run->reading, body, len, status, err) < 0)
+	run->reading.expression = expression;
+	if (answer_read(&run->reading, body, len, status, err) < 0 || partial_check(run, err) < 0)
 		return wss_error_prefix(err, "%s: query %s", run->options->url, expression);
 	return 0;
 }
@@ -322,6 +396,12 @@ static void keep_larger(struct wss_amount *amount, struct wss_amount other)
 		*amount = other;
 }
 
+static void keep_smaller(struct wss_amount *amount, struct wss_amount other)
+{
+	if (!amount->known || other.value < amount->value)
+		*amount = other;
+}
+
 static int take_overhead(struct reading *reading, struct series *series, struct wss_error *err)
 {
 	int host = host_find(reading->fleet, series->instance);
@@ -332,11 +412,50 @@ static int take_overhead(struct reading *reading, struct series *series, struct 
 	return 0;
 }
 
+/* Takes when the host's page was written, as the store's clock sees it. */
+static int take_page(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	int host = host_find(reading->fleet, series->instance);
+	const struct point *point = &series->point;
+	uint64_t age_s;
+
+	(void)err;
+	if (host < 0 || !point->time_s.known || !point->bytes.known)
+		return 0;
+	age_s = point->time_s.value > point->bytes.value ? point->time_s.value - point->bytes.value
+							 : 0;
+	keep_smaller(&reading->fleet->hosts[host].page_age_s, wss_amount_of(age_s));
+	return 0;
+}
+
+static int take_period(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	int host = host_find(reading->fleet, series->instance);
+
+	(void)err;
+	if (host >= 0)
+		keep_larger(&reading->fleet->hosts[host].period_s, series->point.bytes);
+	return 0;
+}
+
+/* Takes how many guests the host has; the answers before may lack some of them. */
+static int take_count(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	int host = host_find(reading->fleet, series->instance);
+
+	(void)err;
+	if (host >= 0 && series->point.bytes.known &&
+	    series->point.bytes.value > reading->fleet->hosts[host].n_guests)
+		reading->fleet->hosts[host].is_partial = true;
+	return 0;
+}
+
 static int take_guest(struct reading *reading, struct series *series, struct wss_error *err)
 {
 	struct wss_cluster_guest guest = {.name = ""};
 	int host = host_find(reading->fleet, series->instance);
 	const char *foreign = NULL, *why;
+	uint32_t index = (uint32_t)host;
 
 	if (reading->uuid_is_foreign && !series->exported_uuid[0])
 		foreign = "uuid";
@@ -359,10 +478,12 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 			reading->fleet->hosts[host].is_incomplete = true;
 		return 0;
 	}
-	/* A host that has just gone: its memory is not known any more. */
-	if (host < 0)
+	/* A host that has just gone: its memory is not known any more; or else the store lacks it. */
+	if (host < 0 && !reading->notes->is_partial)
 		return 0;
-	guest.host = (uint32_t)host;
+	if (host < 0 && wss_cluster_add_host(reading->fleet, series->instance, &index, err) < 0)
+		return -1;
+	guest.host = index;
 	guest.n_series = 1;
 	memcpy(guest.name, series->domain, sizeof(guest.name));
 	memcpy(guest.uuid, series->uuid, sizeof(guest.uuid));
@@ -578,6 +699,50 @@ static int read_weeks(struct prometheus *run, struct wss_error *err)
 	return 0;
 }
 
+/* Finds the hosts whose pages are too old. */
+static int read_pages(struct prometheus *run, struct wss_error *err)
+{
+	struct wss_cluster *fleet = run->reading.fleet;
+
+	run->reading.take = take_page;
+	if (query(run, "virt_wss_page_timestamp_seconds", err) < 0)
+		return -1;
+	run->reading.take = take_period;
+	if (query(run, "virt_wss_period_seconds", err) < 0)
+		return -1;
+	for (size_t i = 0; i < fleet->n_hosts; i++) {
+		struct wss_cluster_host *host = &fleet->hosts[i];
+		uint64_t periods_s = host->period_s.known ? host->period_s.value * PAGE_PERIODS : 0;
+
+		host->is_stale = host->page_age_s.known &&
+				 host->page_age_s.value > wss_u64_max(periods_s, PAGE_AGE_S);
+	}
+	return 0;
+}
+
+/*
+ * Finds the hosts of which guests are missing: those that count more of them, and those without any, which may not be
+ * empty.
+ */
+static int read_missing(struct prometheus *run, struct wss_error *err)
+{
+	struct wss_cluster *fleet = run->reading.fleet;
+	const char *match = run->options->match;
+	char expression[QUERY_MAX];
+
+	snprintf(
+		expression, sizeof(expression),
+		"sum by (instance, exported_instance) (max by (instance, exported_instance, state) "
+		"(virt_wss_guests%s%s%s))",
+		match ? "{" : "", match ? match : "", match ? "}" : "");
+	run->reading.take = take_count;
+	if (query_run(run, "/api/v1/query", expression, "", err) < 0)
+		return -1;
+	for (size_t i = 0; i < fleet->n_hosts; i++)
+		fleet->hosts[i].is_partial |= !fleet->hosts[i].n_guests;
+	return 0;
+}
+
 static int read_figures(struct prometheus *run, struct wss_error *err)
 {
 	static const struct {
@@ -632,21 +797,25 @@ static int read_fleet(struct prometheus *run, struct wss_error *err)
 	run->reading.take = take_state;
 	if (query(run, "virt_wss_state", err) < 0)
 		return -1;
-	return read_figures(run, err) < 0 ? -1 : read_weeks(run, err);
+	if (read_pages(run, err) < 0 || read_figures(run, err) < 0 || read_weeks(run, err) < 0)
+		return -1;
+	return run->reading.notes->is_partial ? read_missing(run, err) : 0;
 }
 
 int wss_prometheus_read(struct wss_cluster *fleet, const struct wss_prometheus_options *options,
-			struct wss_error *err)
+			struct wss_prometheus_notes *notes, struct wss_error *err)
 {
 	const struct wss_http_get_options http_options = {
 		.url = options->url,
 		.token_file = options->token_file,
+		.user_file = options->user_file,
+		.header_file = options->header_file,
 		.ca_file = options->ca_file,
 		.deadline_ns = wss_clock_now_ns() + options->timeout_ns,
 		.timeout_ns = options->timeout_ns,
 		.most_bytes = WSS_PROMETHEUS_REPLY_MAX,
 	};
-	struct prometheus run = {.options = options, .reading = {.fleet = fleet}};
+	struct prometheus run = {.options = options, .reading = {.fleet = fleet, .notes = notes}};
 	int r;
 
 	if (wss_http_get_open(&http_options, &run.http, err) < 0)

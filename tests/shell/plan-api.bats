@@ -294,7 +294,9 @@ connected() { # PID
 	run -0 "$virt_wss" plan --prometheus "$url" --token-file token
 	refuses 1 'HTTP status 401 instead of 200: no token'
 	chmod 644 token
-	refuses 1 'token: everybody can read it' --token-file token
+	refuses 1 'token: others than its owner can read or write it' --token-file token
+	chmod 640 token
+	refuses 1 'as by "chmod 600 FILE"' --token-file token
 	(umask 077 && printf 'a b\n' >other && : >empty && head -c 20000 /dev/zero | tr '\0' x >long)
 	refuses 1 'other: its first line is not a token' --token-file other
 	refuses 1 'empty: its first line is not a token' --token-file empty
@@ -303,6 +305,156 @@ connected() { # PID
 	chmod 600 token
 	url=http://prometheus.example.com:9090
 	refuses 2 'without encryption: use https' --token-file token
+}
+
+# -> proxy, at which asked.log has what comes.
+proxy() {
+	api right --log "$PWD/asked.log"
+	proxy=${url#http://}
+	rm -f asked.log
+}
+
+@test "no proxy gets a secret, nor what is for this machine" {
+	local variable value host kind file
+	(umask 077 && echo secret >token && echo me:secret >user && echo 'X-Key: secret' >header)
+	proxy
+	api right --log "$PWD/own.log"
+	for variable in http_proxy all_proxy ALL_PROXY; do
+		for value in "http://$proxy" "$proxy" "socks5h://$proxy"; do
+			for host in 127.0.0.1 localhost LocalHost 127.0.0.1; do
+				run -0 env "$variable=$value" "$virt_wss" plan --prometheus "${url/127.0.0.1/$host}" --token-file token
+			done
+		done
+	done
+	for kind in user header; do
+		run -0 env "http_proxy=http://$proxy" "$virt_wss" plan --prometheus "$url" --$kind-file $kind
+	done
+	run -0 env "http_proxy=http://$proxy" "$virt_wss" plan --prometheus "$url"
+	# Nothing listens there.
+	for host in '[::1]' 127.0.0.2 '[::ffff:127.0.0.1]'; do
+		run -4 env "http_proxy=http://$proxy" "$virt_wss" plan --prometheus "http://$host:1" --token-file token
+	done
+	[ ! -e asked.log ]
+	grep -q 'Authorization: Bearer secret' own.log
+	# By https, a proxy sees no more than the host's name.
+	for file in token user header; do
+		run env "https_proxy=http://$proxy" "$virt_wss" plan --prometheus https://prometheus.example.com --$file-file $file
+		[ "$status" -ne 0 ]
+	done
+	grep -q '^CONNECT prometheus.example.com:443' asked.log
+	! grep -qi 'secret\|authorization\|x-key\|bWU6' asked.log
+	# Without a secret it is asked for other machines, as usual.
+	run -0 env "http_proxy=http://$proxy" "$virt_wss" plan --prometheus http://prometheus.example.com
+	for file in token user header; do
+		for url in http://prometheus.example.com http://192.0.2.1 http://localhost.example.com http://127.1.example.com 'http://[::2]' http://0.0.0.0; do
+			refuses 2 'without encryption: use https' --$file-file $file
+		done
+	done
+	fleet_end
+	api redirect --log "$PWD/redirected.log"
+	refuses 1 'HTTP status 302' --token-file token
+	! grep -q elsewhere redirected.log
+}
+
+@test "a user, or headers, come from files that others cannot read" {
+	local kind
+	(umask 077 && printf 'me:a:b\xc3\xa9\n' >user && printf 'X-Scope-OrgID: tenant1\r\n\nX-Other: b\n' >header)
+	api right --header 'X-Scope-OrgID=tenant1'
+	run -0 "$virt_wss" plan --prometheus "$url" --header-file header
+	refuses 1 'HTTP status 401 instead of 200: no X-Scope-OrgID'
+	fleet_end
+	api right --header "Authorization=Basic $(printf 'me:a:b\xc3\xa9' | base64)"
+	run -0 "$virt_wss" plan --prometheus "$url" --user-file user --header-file header
+	refuses 1 'HTTP status 401'
+	refuses 2 'exclude each other' --user-file user --token-file user
+	for kind in user header; do
+		chmod 644 $kind
+		refuses 1 "$kind: others than its owner" --$kind-file $kind
+		run -2 "$virt_wss" plan --$kind-file $kind x.json
+		[[ $output == *"--$kind-file needs --prometheus"* ]]
+		chmod 600 $kind
+	done
+	(umask 077 && printf 'nobody\n' >user && printf 'X-A: b\nX-Scope-OrgID;\n' >header)
+	refuses 1 'user: its first line is not USER:PASSWORD' --user-file user
+	refuses 1 'header: line 2 is not a header, such as X-Scope-OrgID: tenant1' --header-file header
+	printf 'X-A: b\nX-C:\n' >header
+	refuses 1 'header: line 2 is not a header' --header-file header
+	printf '\n' >header
+	refuses 1 'header: it has no header' --header-file header
+}
+
+# Two hosts with guests, and host3, whose guest's series are missing.
+partial() { # MEMBERS OF ALL ANSWERS
+	series 'series += host("host3")'
+	api "series=$PWD/series.json" --more "$1"
+}
+
+@test "an answer that lacks something makes no plan, unless that is allowed" {
+	local more text
+	while IFS='|' read -r more text; do
+		partial "$more"
+		refuses 4 "$url: query virt_wss_host_memory_bytes: the answer is partial: $text; --allow-partial plans without what is missing"
+		run -0 --separate-stderr "$virt_wss" plan --prometheus "$url" --allow-partial --output json
+		echo "$stderr"
+		[[ $stderr == *"$url: $text (query virt_wss_host_memory_bytes)"* ]]
+		[[ $stderr == *'1 host is left alone, because guests of it are missing in the partial answers: host3'* ]]
+		[ "$(grep -c "$text" <<<"$stderr")" = 1 ]
+		[[ $output != *'"to": "host3"'* && $output != *'"to":"host3"'* ]]
+		fleet_end
+	done <<-'EOF2'
+		{"isPartial": true}|"isPartial" is true
+		{"warnings": ["No StoreAPIs matched", "another"]}|No StoreAPIs matched
+		{"warnings": ["fetch series: rpc error"], "isPartial": false}|fetch series: rpc error
+		{"warnings": [7]}|a warning without a text
+	EOF2
+	# A host that counts more guests than the answers have, and one whose memory is missing.
+	series 'series += host("host3") + guest("host4", 9, "lost") + [({"__name__": "sum by (instance, exported_instance) (max by (instance, exported_instance, state) (virt_wss_guests))", "instance": "host2"}, "2")]'
+	api "series=$PWD/series.json" --more '{"isPartial": true}'
+	run -0 --separate-stderr "$virt_wss" plan --prometheus "$url" --allow-partial
+	echo "$stderr"
+	[[ $stderr == *'2 hosts are left alone, because guests of them are missing in the partial answers: host2, host3'* ]]
+	[[ $stderr == *'1 host of unknown memory is left alone (see --host-memory): host4'* ]]
+	fleet_end
+	# Whole answers, with warnings about the expression, or none.
+	for more in '{"isPartial": false}' '{"warnings": []}' '{"infos": ["PromQL info: x"]}' '{"warnings": ["PromQL info: x"]}'; do
+		partial "$more"
+		run -0 --separate-stderr "$virt_wss" plan --prometheus "$url"
+		[[ $stderr != *partial* && $stderr != *PromQL* ]]
+		fleet_end
+	done
+	partial '{"warnings": ["PromQL warning: mixed floats"]}'
+	run -0 --separate-stderr "$virt_wss" plan --prometheus "$url"
+	[[ $stderr == *"$url: PromQL warning: mixed floats (query virt_wss_host_memory_bytes)"* ]]
+	fleet_end
+	run -2 "$virt_wss" plan --allow-partial x.json
+	[[ $output == *'--allow-partial needs --prometheus'* ]]
+}
+
+# Adds the page of a host, and how often its guest 1 is measured.
+page() { # HOST AGE [PERIOD]
+	series "
+import time
+series += [(dict(__name__='virt_wss_page_timestamp_seconds', instance='$1', replica='old'), '1'),
+    (dict(__name__='virt_wss_page_timestamp_seconds', instance='$1'), str(time.time() - $2))]
+series += [(dict(__name__='virt_wss_period_seconds', instance='$1', uuid='x', domain='x'), v) for v in ('10', '${3:-60}')]"
+}
+
+@test "a host whose page is too old keeps its guests and gets none" {
+	local old='1 host keeps its guests and gets none, because its metrics are too old (is virt-wss serve running there?): '
+	# The guest of host2 may move to host1, and none to host2.
+	page host1 30
+	series_plan '' 'db1' 3
+	[[ $stderr != *'too old'* ]]
+	page host1 259200
+	series_plan "${old}host1" '' 3
+	page host2 400
+	series_plan "${old}host2" '' 3
+	# Its guests are measured every quarter of an hour.
+	page host1 2000 900
+	series_plan '' 'db1' 3
+	[[ $stderr != *'too old'* ]]
+	page host1 3000 900
+	series_plan "${old}host1" '' 3
 }
 
 @test "URLs that are none, or would show a password, are usage errors" {
