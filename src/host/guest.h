@@ -143,10 +143,15 @@ struct wss_guest_ops {
 	/* Finds the guest's QEMU, checks it, and holds it in guest->process. */
 	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 	/*
-	 * What the events that were received say about the time since the last refresh. Sends
-	 * nothing, so it works without libvirtd, too. May be NULL.
+	 * What the events that were received say about the time since the last refresh, or a short question to QEMU. Sends
+	 * nothing to libvirt, so it works without libvirtd, too. May be NULL.
 	 */
 	struct wss_disturbance (*disturbed)(struct wss_guest *guest);
+	/*
+	 * Notes for disturbed() whether the guest is paused now; called at each look within a window (standstill.h). NULL: not
+	 * needed.
+	 */
+	void (*look)(struct wss_guest *guest);
 	/*
 	 * Stores the profile element (an XML string) in the inventory for as long as the
 	 * domain runs; with persistent also in its configuration, if it has one. Does not wait
@@ -195,7 +200,7 @@ struct wss_guest_ops {
 
 struct wss_guest {
 	const struct wss_guest_ops *ops;
-	/* Owned by the source: a domain and its connection, or a QMP connection. */
+	/* Owned by the source: a domain and its connection, or a socket's path. */
 	void *source;
 	/* Applies to every request about the guest; borrowed. NULL: no limit. */
 	const struct wss_deadline *deadline;

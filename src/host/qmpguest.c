@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation: QEMU serves one client of a socket at a time, and whoever manages the guest is one. So each question is a
+ * connection of its own, which is closed with its answer: none is open while a window runs. Once the process is held, the one
+ * that answers must be it. Events between two connections are lost. That a guest of KVM was paused within a window is known by
+ * its threads (standstill.h); another one is asked now and then. That it was reset is not known.
+ */
 #include "host/qmpguest.h"
 
 #include <ctype.h>
@@ -11,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/number.h"
 #include "base/units.h"
 #include "host/devices.h"
@@ -21,6 +28,8 @@
 #include "qmp/query.h"
 
 #define TIMEOUT_MS 5000
+/* For what a sample can do without. */
+#define BRIEF_MS 500
 /* Time that a process takes to end after its sockets are closed. */
 #define END_MS 1000
 /* Pages to be sampled of a guest, and the least number in a GiB, which is QEMU's default. */
@@ -28,6 +37,13 @@
 #define SAMPLES_PER_GIB_LEAST 512
 /* Memory backends without a memory device among which the RAM's are looked for. */
 #define BACKENDS_MAX 16
+
+struct qmpguest {
+	/* Since the last refresh: whether it was seen paused, and for how long, by what was seen at asked_ns and later. */
+	bool stopped, stopped_now;
+	uint64_t asked_ns, paused_ns;
+	char path[];
+};
 
 static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
@@ -297,6 +313,12 @@ void wss_qmpguest_read_devices(struct wss_guest *guest, struct qmp *qmp)
 	check_options(guest);
 }
 
+/* Whether the process has ended, or does so within wait_ms. */
+static bool pidfd_ends(int pidfd, int wait_ms)
+{
+	return poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, wait_ms) == 1;
+}
+
 static bool peer_ends(const struct qmp *qmp, int wait_ms)
 {
 	wss_auto_close int pidfd = -1;
@@ -305,17 +327,61 @@ static bool peer_ends(const struct qmp *qmp, int wait_ms)
 	if (qmp_peer(qmp, &peer, NULL) < 0)
 		return false;
 	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-	if (pidfd < 0)
-		return errno == ESRCH;
-	return poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, wait_ms) == 1;
+	return pidfd < 0 ? errno == ESRCH : pidfd_ends(pidfd, wait_ms);
 }
 
 /* If QEMU has ended or is about to, that is why nobody answers or a process cannot be read. Returns -1. */
-static int qmpguest_failed(const struct qmp *qmp, struct wss_error *err)
+static int qmpguest_failed(const struct wss_guest *guest, const struct qmp *qmp,
+			   struct wss_error *err)
 {
-	if (err && peer_ends(qmp, err->code == WSS_ERR_GONE ? END_MS : 0))
+	int wait_ms =
+		err && (err->code == WSS_ERR_GONE || err->code == WSS_ERR_CONNECT) ? END_MS : 0;
+
+	if (err && (guest->process.pidfd >= 0 ? pidfd_ends(guest->process.pidfd, wait_ms)
+					      : qmp && peer_ends(qmp, wait_ms)))
 		wss_error_set(err, WSS_ERR_GONE, "the guest has ended");
 	return -1;
+}
+
+static const char *guest_uuid(const struct wss_guest *guest)
+{
+	return guest->config.uuid[0] ? guest->config.uuid : NULL;
+}
+
+/* Checks that the process that is held answers. */
+static int qmpguest_check(const struct wss_guest *guest, const struct qmp *qmp,
+			  struct wss_error *err)
+{
+	struct qmp_peer peer;
+
+	if (guest->process.proc.dirfd < 0)
+		return 0;
+	if (qmp_peer(qmp, &peer, err) < 0)
+		return -1;
+	if (peer.pid != guest->process.pid)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "process %d answers there instead of %d, the guest's",
+				     peer.pid, guest->process.pid);
+	return wss_qmppeer_check(&guest->process, &peer, guest_uuid(guest), err);
+}
+
+static int qmpguest_connect(const struct wss_guest *guest, unsigned timeout_ms,
+			    struct qmp **ret_qmp, struct wss_error *err)
+{
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
+	struct qmp *qmp;
+
+	limits.deadline = guest->deadline;
+	if (qmp_open_unix(((const struct qmpguest *)guest->source)->path, timeout_ms, &limits, &qmp,
+			  err) < 0)
+		return qmpguest_failed(guest, NULL, err);
+	if (qmpguest_check(guest, qmp, err) < 0) {
+		qmpguest_failed(guest, qmp, err);
+		qmp_close(qmp);
+		return -1;
+	}
+	*ret_qmp = qmp;
+	return 0;
 }
 
 int wss_qmpguest_read_state(struct wss_guest *guest, struct qmp *qmp, struct wss_error *err)
@@ -341,25 +407,37 @@ int wss_qmpguest_read_state(struct wss_guest *guest, struct qmp *qmp, struct wss
 	return 0;
 }
 
-static int read_state(struct wss_guest *guest, struct wss_error *err)
+static int read_state(struct wss_guest *guest, struct qmp *qmp, struct wss_error *err)
 {
-	if (qmpguest_read_memory(guest->source, &guest->config, err) < 0 ||
-	    wss_qmpguest_read_state(guest, guest->source, err) < 0)
+	if (qmpguest_read_memory(qmp, &guest->config, err) < 0 ||
+	    wss_qmpguest_read_state(guest, qmp, err) < 0)
 		return -1;
 	if (guest->kvm)
-		wss_qmpguest_read_devices(guest, guest->source);
+		wss_qmpguest_read_devices(guest, qmp);
 	return 0;
 }
 
 static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
 {
-	return read_state(guest, err) < 0 ? qmpguest_failed(guest->source, err) : 0;
+	struct qmpguest *source = guest->source;
+	qmp_auto struct qmp *qmp = NULL;
+
+	source->stopped = source->stopped_now = false;
+	source->paused_ns = 0;
+	source->asked_ns = wss_clock_now_ns();
+	if (qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0)
+		return -1;
+	return read_state(guest, qmp, err) < 0 ? qmpguest_failed(guest, qmp, err) : 0;
 }
 
 static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
 			       struct wss_error *err)
 {
-	return wss_kvm_counts_qmp(guest->source, ret_counts, err);
+	qmp_auto struct qmp *qmp = NULL;
+
+	return qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0
+		       ? -1
+		       : wss_kvm_counts_qmp(qmp, ret_counts, err);
 }
 
 /* The UUID that a manager gave the guest on QEMU's command line, where QMP does not know it. */
@@ -378,26 +456,31 @@ static void read_uuid(struct wss_guest *guest)
 static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 			   struct wss_error *err)
 {
-	const char *uuid = guest->config.uuid[0] ? guest->config.uuid : NULL;
+	const char *uuid = guest_uuid(guest);
+	qmp_auto struct qmp *qmp = NULL;
 	struct qmp_peer peer;
 
-	if (qmp_peer(guest->source, &peer, err) < 0)
+	if (qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0 || qmp_peer(qmp, &peer, err) < 0)
 		return -1;
 	if (wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
-	    read_state(guest, err) < 0)
-		return qmpguest_failed(guest->source, err);
+	    read_state(guest, qmp, err) < 0)
+		return qmpguest_failed(guest, qmp, err);
+	/* The answer came while the process was held, so it is from that process. */
+	if (wss_qmppeer_check(&guest->process, &peer, uuid, err) < 0)
+		return qmpguest_failed(guest, qmp, err);
 	if (!uuid)
 		read_uuid(guest);
-	/* The answer came while the process was held, so it is from that process. */
-	return wss_qmppeer_check(&guest->process, &peer, uuid, err) < 0
-		       ? qmpguest_failed(guest->source, err)
-		       : 0;
+	return 0;
 }
 
 static int qmpguest_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 				    struct wss_error *err)
 {
-	return qmp_start_dirty_bitmap(guest->source, seconds, TIMEOUT_MS, err);
+	qmp_auto struct qmp *qmp = NULL;
+
+	return qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0
+		       ? -1
+		       : qmp_start_dirty_bitmap(qmp, seconds, TIMEOUT_MS, err);
 }
 
 /* Samples enough pages for an error of a few percent, even of a small guest. */
@@ -405,9 +488,12 @@ static int qmpguest_page_sampling_start(struct wss_guest *guest, unsigned second
 					unsigned *ret_per_gib, struct wss_error *err)
 {
 	uint64_t gib = guest->config.maximum_bytes / WSS_GIB + 1;
+	qmp_auto struct qmp *qmp = NULL;
 
 	*ret_per_gib = (unsigned)wss_u64_max(SAMPLES_PER_GIB_LEAST, SAMPLES_WANTED / gib);
-	return qmp_start_page_sampling(guest->source, seconds, *ret_per_gib, TIMEOUT_MS, err);
+	return qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0
+		       ? -1
+		       : qmp_start_page_sampling(qmp, seconds, *ret_per_gib, TIMEOUT_MS, err);
 }
 
 int wss_qmpguest_dirty_log(struct qmp *qmp, struct wss_dirty_log *ret_log, struct wss_error *err)
@@ -427,19 +513,49 @@ int wss_qmpguest_dirty_log(struct qmp *qmp, struct wss_dirty_log *ret_log, struc
 static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 				    struct wss_error *err)
 {
-	return wss_qmpguest_dirty_log(guest->source, ret_log, err);
+	qmp_auto struct qmp *qmp = NULL;
+
+	return qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0
+		       ? -1
+		       : wss_qmpguest_dirty_log(qmp, ret_log, err);
+}
+
+/* As in standstill.h, the time between two answers counts by half for each; a guest of KVM is asked at the end only. */
+static void qmpguest_ask_status(struct wss_guest *guest)
+{
+	struct qmpguest *source = guest->source;
+	qmp_auto struct qmp *qmp = NULL;
+	struct qmp_status status;
+	uint64_t now_ns, half_ns;
+
+	if (qmpguest_connect(guest, BRIEF_MS, &qmp, NULL) < 0 ||
+	    qmp_query_status(qmp, BRIEF_MS, &status, NULL) < 0)
+		return;
+	now_ns = wss_clock_now_ns();
+	half_ns = guest->kvm ? 1 : (now_ns - source->asked_ns) / 2;
+	source->paused_ns += source->stopped_now * half_ns + !status.running * half_ns;
+	source->asked_ns = now_ns;
+	source->stopped_now = !status.running;
+	source->stopped |= source->stopped_now;
+}
+
+static void qmpguest_look(struct wss_guest *guest)
+{
+	if (!guest->kvm)
+		qmpguest_ask_status(guest);
 }
 
 static struct wss_disturbance qmpguest_disturbed(struct wss_guest *guest)
 {
-	struct qmp_stops stops = qmp_stops_seen(guest->source);
+	const struct qmpguest *source = guest->source;
 
-	return (struct wss_disturbance){stops.stopped, stops.stopped_us * 1000, stops.reset};
+	qmpguest_ask_status(guest);
+	return (struct wss_disturbance){.stopped = source->stopped, .paused_ns = source->paused_ns};
 }
 
 static void qmpguest_release(struct wss_guest *guest)
 {
-	qmp_close(guest->source);
+	free(guest->source);
 }
 
 static const struct wss_guest_ops qmp_guest_ops = {
@@ -450,6 +566,7 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.page_sampling_start = qmpguest_page_sampling_start,
 	.attach = qmpguest_attach,
 	.disturbed = qmpguest_disturbed,
+	.look = qmpguest_look,
 	.release = qmpguest_release,
 };
 
@@ -489,9 +606,8 @@ static int read_security(struct qmp *qmp, struct wss_domxml *config, struct wss_
 	return 0;
 }
 
-static int describe_guest(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
+static int describe_guest(struct wss_guest *guest, struct qmp *qmp, struct wss_error *err)
 {
-	struct qmp *qmp = guest->source;
 	struct wss_domxml *config = &guest->config;
 	struct qmp_kvm kvm;
 
@@ -503,7 +619,8 @@ static int describe_guest(struct wss_guest *guest, const char *socket_path, stru
 	if (!strcmp(config->uuid, "00000000-0000-0000-0000-000000000000"))
 		config->uuid[0] = '\0';
 	if (!config->name[0])
-		snprintf(config->name, sizeof(config->name), "%s", socket_path);
+		snprintf(config->name, sizeof(config->name), "%s",
+			 ((const struct qmpguest *)guest->source)->path);
 	wss_text_sanitize(config->name);
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
@@ -511,26 +628,27 @@ static int describe_guest(struct wss_guest *guest, const char *socket_path, stru
 	if (read_machine(qmp, config, err) < 0 ||
 	    (kvm.enabled && read_security(qmp, config, err) < 0))
 		return -1;
-	return read_state(guest, err);
+	return read_state(guest, qmp, err);
 }
 
 int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
 		      struct wss_guest **ret_guest, struct wss_error *err)
 {
-	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
-	struct wss_guest *guest;
-	struct qmp *qmp;
+	struct qmpguest *source = calloc(1, sizeof(*source) + strlen(socket_path) + 1);
+	struct wss_guest *guest = source ? wss_guest_new(&qmp_guest_ops, source, deadline) : NULL;
+	qmp_auto struct qmp *qmp = NULL;
 
-	limits.deadline = deadline;
-	if (qmp_open_unix(socket_path, TIMEOUT_MS, &limits, &qmp, err) < 0)
-		return -1;
-	guest = wss_guest_new(&qmp_guest_ops, qmp, deadline);
 	if (!guest) {
-		qmp_close(qmp);
+		free(source);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	if (describe_guest(guest, socket_path, err) < 0) {
-		qmpguest_failed(qmp, err);
+	strcpy(source->path, socket_path);
+	if (qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0) {
+		wss_guest_free(guest);
+		return -1;
+	}
+	if (describe_guest(guest, qmp, err) < 0) {
+		qmpguest_failed(guest, qmp, err);
 		wss_guest_free(guest);
 		return -1;
 	}

@@ -7,7 +7,7 @@
 
 /*
  * Connects to the socket and queries QEMU; the guest's process is the one that holds the other
- * end of the connection (host/qmppeer.h). The connection is held until wss_guest_free(),
+ * end of the connection (host/qmppeer.h). No connection is held between two calls about the guest,
  * because QEMU serves one client per socket at a time. deadline, which may be NULL, must
  * outlive the guest. Fails as qmp_open_unix() and the queries do.
  */

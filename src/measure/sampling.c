@@ -24,7 +24,7 @@ static int sampling_sleep(struct wss_deadline *deadline, uint64_t when_ns, struc
 }
 
 /* Sleeps likewise, and looks at the guest as often as in a window. */
-static int sampling_watch(struct wss_deadline *deadline, uint64_t when_ns,
+static int sampling_watch(struct wss_guest *guest, struct wss_deadline *deadline, uint64_t when_ns,
 			  struct wss_window_facts *facts, uint64_t window_ns, struct wss_error *err)
 {
 	uint64_t now_ns;
@@ -36,6 +36,8 @@ static int sampling_watch(struct wss_deadline *deadline, uint64_t when_ns,
 			return -1;
 		now_ns = wss_clock_now_ns();
 		wss_standstill_look(&facts->standstill, now_ns);
+		if (guest->ops->look)
+			guest->ops->look(guest);
 	} while (now_ns < when_ns);
 	wss_standstill_look_at_all(&facts->standstill, now_ns);
 	return 0;
@@ -101,7 +103,7 @@ int wss_sampling_take(const struct wss_host *host, struct wss_guest *guest,
 	/* Until then the result may be that of an earlier calculation. */
 	due_ns = facts.start_ns + seconds * WSS_NS_PER_S;
 	late_ns = due_ns + HASH_NS;
-	if (sampling_watch(deadline, due_ns, &facts, seconds * WSS_NS_PER_S, err) < 0)
+	if (sampling_watch(guest, deadline, due_ns, &facts, seconds * WSS_NS_PER_S, err) < 0)
 		return -1;
 	end_ns = wss_clock_now_ns();
 	do {

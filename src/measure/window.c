@@ -496,6 +496,8 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 
 	if (look)
 		wss_standstill_look(&window->facts.standstill, now_ns);
+	if (look && window->guest->ops->look)
+		window->guest->ops->look(window->guest);
 	/* Those who poll at times of their own want a reading each time. */
 	if ((look && now_ns < window->next_poll_ns) ||
 	    (!window_polls_are_cheap(window) && !growth_is_due(window))) {

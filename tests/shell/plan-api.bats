@@ -342,7 +342,7 @@ proxy() {
 		[ "$status" -ne 0 ]
 	done
 	grep -q '^CONNECT prometheus.example.com:443' asked.log
-	! grep -qi 'secret\|authorization\|x-key\|bWU6' asked.log
+	run ! grep -qi 'secret\|authorization\|x-key\|bWU6' asked.log
 	# Without a secret it is asked for other machines, as usual.
 	run -0 env "http_proxy=http://$proxy" "$virt_wss" plan --prometheus http://prometheus.example.com
 	for file in token user header; do
@@ -353,7 +353,7 @@ proxy() {
 	fleet_end
 	api redirect --log "$PWD/redirected.log"
 	refuses 1 'HTTP status 302' --token-file token
-	! grep -q elsewhere redirected.log
+	run ! grep -q elsewhere redirected.log
 }
 
 @test "a user, or headers, come from files that others cannot read" {

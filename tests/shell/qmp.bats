@@ -4,6 +4,7 @@
 # Tests --qmp SOCKET with a fake QEMU that holds memory and touches a known part of it,
 # or misbehaves. Needs neither QEMU nor root.
 
+load functions.sh
 load fake-guest.sh
 
 virt_wss=$WSS_BUILDDIR/virt-wss
@@ -431,4 +432,65 @@ measured_128_mib() {
 	cat "$BATS_TEST_TMPDIR/err"
 	[ $status = 1 ]
 	[ $((SECONDS - began)) -le 10 ]
+}
+
+# Asks as a manager's daemon does: connects, waits for the greeting, asks a question, closes. A minute only ends what hangs.
+poll_qmp() {
+	timeout 60 perl -MIO::Socket::UNIX -e '
+		$s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "connect: $!";
+		<$s> =~ /QMP/ or die "no greeting";
+		for (qw(qmp_capabilities query-status)) {
+			print $s "{\"execute\": \"$_\"}\n"; $s->flush;
+			<$s> =~ /return/ or die "no answer";
+		}' "$socket"
+}
+
+# Runs it, and asks once it has said TEXT.
+answered_beside() { # TEXT WORD...
+	local text=$1
+	shift
+	"$virt_wss" --debug --qmp "$socket" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	wait_until 300 grep -q "$text" "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
+	for _ in 1 2 3; do
+		poll_qmp
+	done
+	kill -0 $pid
+	# All its own connections have been answered and closed.
+	[ -z "$(find "/proc/$pid/fd" -lname 'socket:*')" ]
+	kill -INT $pid
+	wait $pid || [ $? = 130 ]
+}
+
+@test "nothing holds the socket while a window runs or between two" {
+	fake_start </dev/null
+	answered_beside 'armed' sample --window 600s
+	answered_beside 'armed' sample --window 100ms --count 2 --interval 600s
+	answered_beside 'armed' profile --from 1s --to 600s
+}
+
+@test "a guest is measured beside a manager that asks all the time" {
+	fake_start </dev/null
+	(while :; do poll_qmp || echo failed >"$BATS_TEST_TMPDIR/failed"; done) 3>&- &
+	poller=$!
+	wss sample --window 300ms --count 5 --output csv
+	kill $poller
+	wait $poller || true
+	[ "$status" = 0 ]
+	[ "$(field quality | grep -c .)" = 5 ]
+	[ ! -e "$BATS_TEST_TMPDIR/failed" ]
+}
+
+@test "another process at the socket is not taken for the guest" {
+	fake_start </dev/null
+	"$virt_wss" --debug --qmp "$socket" sample --window 2s --count 2 >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	wait_until 300 grep -q armed "$BATS_TEST_TMPDIR/err"
+	first=$fake_pid
+	rm "$socket"
+	fake_start </dev/null
+	wait $pid || true
+	kill -KILL $first
+	cat "$BATS_TEST_TMPDIR/err"
+	grep -q "process $fake_pid answers there instead of $first, the guest's" "$BATS_TEST_TMPDIR/err"
 }
