@@ -30,9 +30,15 @@ static struct wss_value sample_get_bloat(const void *row)
 	return (struct wss_value){.kind = WSS_KIND_FACTOR, .real = factor};
 }
 
+/* A degraded window may have missed what was touched, also where its method is exact. */
 static enum wss_bound bound_of(const struct wss_sample *sample)
 {
-	return wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
+	enum wss_bound bound =
+		wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
+
+	return bound == WSS_BOUND_EXACT && sample->quality == WSS_QUALITY_DEGRADED
+		       ? WSS_BOUND_AT_LEAST
+		       : bound;
 }
 
 static struct wss_value sample_get_wss(const void *row)

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile)
 {
+	struct wss_working_set figure = wss_sample_figure(sample);
 	struct wss_profile profile = {
 		.version = WSS_PROFILE_VERSION,
 		.time = sample->wall,
@@ -17,6 +20,14 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 		.high_bytes = sample->high_bytes.value,
 	};
 
+	/* Of a degraded window only the lower bound is sure; the upper one is the guest's memory. */
+	if (sample->quality == WSS_QUALITY_DEGRADED && figure.bytes.known) {
+		profile.current_bytes = figure.bytes.value;
+		profile.high_bytes =
+			wss_u64_max(profile.high_bytes, sample->memory.maximum_bytes.known
+								? sample->memory.maximum_bytes.value
+								: 0);
+	}
 	snprintf(profile.method, sizeof(profile.method), "%s", sample->method);
 	snprintf(profile.observes, sizeof(profile.observes), "%s",
 		 wss_observes_name(sample->observes));

@@ -35,7 +35,7 @@ struct wss_profile {
 	char coarse_why[512];
 };
 
-/* Makes a profile from one measured sample. */
+/* Makes a profile from one measured sample; of a degraded one its current figure is the lower bound. */
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile);
 

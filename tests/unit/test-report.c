@@ -202,6 +202,8 @@ TEST(test_degraded_is_not_exact)
 	degraded = report_view(of, WSS_FORMAT_TABLE, &wide, &sample, 1, sizeof(sample));
 	assert_null(strstr(degraded, "exact"));
 	assert_non_null(strstr(degraded, " uncertain "));
+	assert_null(strstr(exact, ">= "));
+	assert_non_null(strstr(degraded, ">= "));
 }
 
 TEST(test_sample_table)

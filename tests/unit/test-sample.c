@@ -184,9 +184,14 @@ TEST(test_profile)
 	wss_profile_from_sample(&sample, "0.1.0", &profile);
 	assert_string_equal(profile.confidence, "low");
 	sample = measured();
+	sample.memory.maximum_bytes = wss_amount_of(1 << 30);
 	wss_sample_degrade(&sample, "prefetch");
 	wss_profile_from_sample(&sample, "0.1.0", &profile);
 	assert_string_equal(profile.confidence, "low");
+	/* It proves no more than that the guest touched so much of its memory at least. */
+	assert_int_equal(profile.current_bytes, sample.low_bytes.value);
+	assert_int_equal(profile.low_bytes, sample.low_bytes.value);
+	assert_int_equal(profile.high_bytes, 1 << 30);
 }
 
 /* Two windows of a guest without huge pages differ by its activity: that is not bloat. */
