@@ -64,6 +64,8 @@ static const struct option long_options[] = {
 #define STORED_GOOD_WITHIN_S 3600
 #define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
 
+#define CHOSEN_MAX 200
+
 struct check_run {
 	struct wss_check_options check;
 	struct wss_store_options store;
@@ -71,6 +73,8 @@ struct check_run {
 	uint64_t timeout_ns;
 	uint64_t deadline_ns;
 	struct wss_guests guests;
+	char chosen
+		[CHOSEN_MAX]; /* end of the line: which of several guests of one name it is about */
 };
 
 static int check_option(void *opaque, int c, const char *value, struct wss_error *err)
@@ -119,11 +123,24 @@ static bool has_guest(const struct wss_guests *guests, const char *name, const c
 	return false;
 }
 
-/* Returns the guest that a word names; NULL: there is none, or there are two. */
-static const struct wss_guest_view *served_find(const struct wss_guests *guests, const char *word,
-						bool by_uuid, char *ret_why, size_t size)
+/* Of two guests of one name, as one that was made anew, returns the one that was measured last; NULL: none was. */
+static const struct wss_guest_view *served_newer(const struct wss_guest_view *a,
+						 const struct wss_guest_view *b)
 {
-	const struct wss_guest_view *found = NULL;
+	if (strcmp(a->name, b->name) != 0 || (!a->age_ns.known && !b->age_ns.known))
+		return NULL;
+	return !b->age_ns.known || (a->age_ns.known && a->age_ns.value < b->age_ns.value) ? a : b;
+}
+
+/*
+ * Returns the guest that a word names; NULL: there is none, or there are two. ret_chosen is the end of the line if it is one of
+ * several.
+ */
+static const struct wss_guest_view *served_find(const struct wss_guests *guests, const char *word,
+						bool by_uuid, char *ret_why, size_t size,
+						char ret_chosen[CHOSEN_MAX])
+{
+	const struct wss_guest_view *found = NULL, *newer;
 
 	snprintf(ret_why, size, "the service knows no such running domain");
 	for (size_t i = 0; i < guests->n; i++) {
@@ -132,7 +149,8 @@ static const struct wss_guest_view *served_find(const struct wss_guests *guests,
 		if (strcasecmp(word, guest->uuid) != 0 &&
 		    (by_uuid || strcmp(word, guest->name) != 0))
 			continue;
-		if (found) {
+		newer = found ? served_newer(found, guest) : guest;
+		if (!newer) {
 			snprintf(
 				ret_why, size,
 				"the name fits two guests, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s): choose one "
@@ -140,13 +158,19 @@ static const struct wss_guest_view *served_find(const struct wss_guests *guests,
 				found->name, found->uuid, guest->name, guest->uuid);
 			return NULL;
 		}
-		found = guest;
+		if (found)
+			snprintf(
+				ret_chosen, CHOSEN_MAX,
+				" (of several guests named %.80s the one measured last, UUID %.36s)",
+				newer->name, newer->uuid);
+		found = newer;
 	}
 	return found;
 }
 
 /* Keeps the guests that were named, each once, in that order. */
-static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
+static int keep_named(const struct wss_cli *cli, struct wss_guests *guests,
+		      char ret_chosen[CHOSEN_MAX], struct wss_error *err)
 {
 	struct wss_guests kept = {.page_age_ns = guests->page_age_ns,
 				  .libvirt_up = guests->libvirt_up,
@@ -156,8 +180,9 @@ static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, stru
 	memcpy(kept.held, guests->held, sizeof(kept.held));
 	for (int i = 0; i < cli->n_domains; i++) {
 		struct wss_guest_view none = {.name = ""}, *copy;
-		const struct wss_guest_view *guest = served_find(
-			guests, cli->domains[i], cli->by_uuid, none.why, sizeof(none.why));
+		const struct wss_guest_view *guest =
+			served_find(guests, cli->domains[i], cli->by_uuid, none.why,
+				    sizeof(none.why), ret_chosen);
 
 		wss_text_fit(cli->domains[i], none.name, sizeof(none.name));
 		if (!guest)
@@ -187,7 +212,7 @@ static int ask_service(const struct wss_cli *cli, struct check_run *run, struct 
 		wss_error_clear(err);
 		return 0;
 	}
-	return !cli->n_domains || keep_named(cli, &run->guests, err) == 0 ? 1 : -1;
+	return !cli->n_domains || keep_named(cli, &run->guests, run->chosen, err) == 0 ? 1 : -1;
 }
 
 /* --- from the history --- */
@@ -385,7 +410,7 @@ static const char *check_gather(struct wss_cli *cli, struct check_run *run, stru
 		return NULL;
 	if (found) {
 		fill_from_history(run);
-		return "";
+		return run->chosen;
 	}
 	return read_history(cli, run, err) < 0 ? NULL : " (from the history)";
 }

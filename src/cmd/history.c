@@ -29,7 +29,7 @@ struct history_options {
 	int level; /* WSS_HISTORY_HOUR or WSS_HISTORY_DAY; 0: each sample */
 	time_t now, since, until;
 	bool span_given, since_given, until_given;
-	bool chart;
+	bool chart, forget;
 };
 
 struct history_run {
@@ -51,7 +51,7 @@ struct history_run {
 	size_t n_degraded; /* windows that the chart leaves out */
 };
 
-enum { OPT_BY = 1, OPT_SPAN, OPT_SINCE, OPT_UNTIL, OPT_CHART };
+enum { OPT_BY = 1, OPT_SPAN, OPT_SINCE, OPT_UNTIL, OPT_CHART, OPT_FORGET };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
@@ -62,6 +62,7 @@ static const struct option long_options[] = {
 	{"since", required_argument, NULL, OPT_SINCE},
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"chart", no_argument, NULL, OPT_CHART},
+	{"forget", no_argument, NULL, OPT_FORGET},
 	{NULL, 0, NULL, 0},
 };
 
@@ -117,6 +118,9 @@ static int history_take(void *opaque, int c, const char *value, struct wss_error
 		return history_parse_time(value, "--until", options->now, &options->until, err);
 	case OPT_CHART:
 		options->chart = true;
+		return 0;
+	case OPT_FORGET:
+		options->forget = true;
 		return 0;
 	default:
 		return wss_store_option(&options->store, c, value, err);
@@ -190,6 +194,12 @@ static int history_parse(struct wss_cli *cli, int argc, char **argv,
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	wss_cli_take_ids(cli);
+	if (options->forget && (!cli->n_domains || cli->all || options->chart || options->level ||
+				!history_range_is_default(cli, options) || options->until_given))
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--forget deletes all that is stored of each DOMAIN: name one, "
+			"without --all, a time, --by or --chart");
 	return 0;
 }
 
@@ -389,6 +399,49 @@ static int history_read(struct history_run *run, struct wss_error *err)
 	return r;
 }
 
+static int history_delete(const struct wss_store_options *store,
+			  const struct wss_stored_guest *guest, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(store);
+	struct wss_history *history = NULL;
+	int r;
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open(path, &history, err) < 0)
+		return -1;
+	r = wss_history_forget(history, guest->uuid, err);
+	wss_history_close(history);
+	if (r == 0)
+		wss_log(WSS_LOG_INFO, "%s (UUID %s): forgotten", guest->name, guest->uuid);
+	return r;
+}
+
+/* Deletes the guests that were named, if each word names one. */
+static int history_forget(struct history_run *run, struct wss_error *err)
+{
+	const struct wss_cli *cli = run->cli;
+	int r;
+
+	if (wss_store_open_reader(&run->options->store, &run->history, err) < 0 ||
+	    (run->history && wss_stored_guests_read(run->history, &run->guests, err) < 0))
+		return -1;
+	/* Nobody wants to lose the wrong one. */
+	run->guests.history = NULL;
+	for (int i = 0; i < cli->n_domains; i++)
+		if (!wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, err))
+			return wss_error_prefix(err, "%s", cli->domains[i]);
+	wss_history_close(run->history);
+	run->history = NULL;
+	r = 0;
+	for (int i = 0; r == 0 && i < cli->n_domains; i++)
+		r = history_delete(
+			&run->options->store,
+			wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, err),
+			err);
+	return r;
+}
+
 static int history_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct history_options options = {.store = WSS_STORE_OPTIONS_INIT,
@@ -400,7 +453,7 @@ static int history_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (history_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	r = history_read(&run, &err);
+	r = options.forget ? history_forget(&run, &err) : history_read(&run, &err);
 	n = cli->n_domains ? (size_t)cli->n_domains : run.guests.n;
 	wss_history_close(run.history);
 	wss_stored_guests_free(&run.guests);

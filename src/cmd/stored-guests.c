@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/log.h"
 #include "base/nearest.h"
 
 static int stored_guest_add(const char *uuid, const char *name, void *opaque)
@@ -23,6 +24,7 @@ static int stored_guest_add(const char *uuid, const char *name, void *opaque)
 int wss_stored_guests_read(struct wss_history *history, struct wss_stored_guests *guests,
 			   struct wss_error *err)
 {
+	guests->history = history;
 	return wss_history_guests(history, stored_guest_add, guests, err);
 }
 
@@ -36,11 +38,27 @@ void wss_stored_guests_free(struct wss_stored_guests *guests)
 	*guests = (struct wss_stored_guests){0};
 }
 
+/* Returns the one that was measured last; NULL: they are not two of one name, or nothing says which it is. */
+static const struct wss_stored_guest *stored_guest_newer(const struct wss_stored_guests *guests,
+							 const struct wss_stored_guest *a,
+							 const struct wss_stored_guest *b)
+{
+	struct wss_amount last_a, last_b;
+
+	if (!guests->history || strcmp(a->name, b->name) != 0 ||
+	    wss_history_last(guests->history, a->uuid, &last_a, NULL) < 0 ||
+	    wss_history_last(guests->history, b->uuid, &last_b, NULL) < 0 ||
+	    (!last_a.known && !last_b.known))
+		return NULL;
+	return !last_b.known || (last_a.known && last_a.value > last_b.value) ? a : b;
+}
+
 const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_guests *guests,
 						      const char *word, bool by_uuid,
 						      struct wss_error *err)
 {
-	const struct wss_stored_guest *found = NULL;
+	const struct wss_stored_guest *found = NULL, *newer;
+	bool chosen = false;
 	struct wss_nearest nearest = {.typed = word};
 
 	for (size_t i = 0; i < guests->n; i++) {
@@ -50,15 +68,22 @@ const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_gu
 		if (strcasecmp(guest->uuid, word) != 0 &&
 		    (by_uuid || strcmp(guest->name, word) != 0))
 			continue;
-		if (found) {
+		newer = found ? stored_guest_newer(guests, found, guest) : guest;
+		if (!newer) {
 			wss_error_set(
 				err, WSS_ERR_AMBIGUOUS,
 				"fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' (UUID %.36s)",
 				found->name, found->uuid, guest->name, guest->uuid);
 			return NULL;
 		}
-		found = guest;
+		chosen |= found != NULL;
+		found = newer;
 	}
+	if (chosen)
+		wss_log(WSS_LOG_INFO,
+			"%s: of several guests of this name in the history, the one measured last, UUID %s "
+			"(another: --uuid UUID)",
+			found->name, found->uuid);
 	if (!found && !by_uuid && wss_nearest_word(&nearest))
 		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history: did you mean '%s'?",
 			      wss_nearest_word(&nearest));

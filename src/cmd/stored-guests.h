@@ -15,6 +15,8 @@ struct wss_stored_guest {
 
 /* All zero is empty. */
 struct wss_stored_guests {
+	/* Says which of two guests of one name was measured last, while it is open; NULL: such a name is ambiguous. */
+	struct wss_history *history;
 	size_t n;
 	struct wss_stored_guest *list;
 };
@@ -26,8 +28,9 @@ int wss_stored_guests_read(struct wss_history *history, struct wss_stored_guests
 void wss_stored_guests_free(struct wss_stored_guests *guests);
 
 /*
- * Finds the guest that a word names: by its UUID or, unless by_uuid, its name. NULL with
- * WSS_ERR_GONE, or WSS_ERR_AMBIGUOUS if the word fits two.
+ * Finds the guest that a word names: by its UUID or, unless by_uuid, its name. Of guests with the same name, as one that
+ * was made anew, the one that was measured last, with a message. NULL with WSS_ERR_GONE, or WSS_ERR_AMBIGUOUS if the word
+ * fits two otherwise.
  */
 const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_guests *guests,
 						      const char *word, bool by_uuid,

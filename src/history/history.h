@@ -290,3 +290,9 @@ struct wss_history_limits {
  */
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err);
+
+/*
+ * Deletes all that is stored of a guest, but balloon steps that have to be undone yet. Without effect if there is no such guest.
+ * The history must be open for writing. WSS_ERR_BUSY, WSS_ERR_INTERRUPTED: nothing is deleted.
+ */
+int wss_history_forget(struct wss_history *history, const char *uuid, struct wss_error *err);

@@ -339,3 +339,22 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 	wss_db_heed_stop(history, false);
 	return r < 0 ? -1 : 0;
 }
+
+int wss_history_forget(struct wss_history *history, const char *uuid, struct wss_error *err)
+{
+	char *text = sqlite3_mprintf("BEGIN IMMEDIATE; "
+				     "DELETE FROM squeeze WHERE uuid = %Q; "
+				     "DELETE FROM balloon WHERE uuid = %Q AND done <> 0; "
+				     "DELETE FROM guest WHERE uuid = %Q; "
+				     "COMMIT",
+				     uuid, uuid, uuid);
+	int r;
+
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	r = wss_db_exec(history, text, "cannot delete a guest", err);
+	sqlite3_free(text);
+	if (r < 0 && !sqlite3_get_autocommit(history->db))
+		wss_db_exec(history, "ROLLBACK", "cannot roll back", NULL);
+	return r;
+}

@@ -148,9 +148,37 @@ has_full_pipe() { # PID
 	refused 3 'zzzzzzzzzzz' guest zzzzzzzzzzz
 	refused 1 'no such guest' --uuid ${uuid}7
 	make 3 100000000 60 ${uuid}2
-	refused 1 "guest: fits two guests.*'guest' \(UUID ${uuid}1\).*'guest' \(UUID ${uuid}2\): choose one with --uuid" guest
+	# The newest, which are those that were stored last.
+	run -0 --separate-stderr "$virt_wss" history guest --output csv
+	[ "$(field uuid <<<"$output" | sort -u)" = ${uuid}2 ]
+	[[ $stderr == *"of several guests of this name in the history, the one measured last, UUID ${uuid}2"* ]]
 	[ "$("$virt_wss" history ${uuid}2 --output csv | wc -l)" = 4 ]
 	[ "$("$virt_wss" history --output csv | wc -l)" = 7 ]
+}
+
+@test "a guest is forgotten, with all of its rows, and others are kept" {
+	local table
+	make 3 100000000 60 ${uuid}1
+	make 3 100000000 60 ${uuid}2 ${uuid}3
+	edit "INSERT INTO squeeze VALUES ('${uuid}1', 1, 1, 0), ('${uuid}2', 1, 1, 0);
+		INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, done)
+		VALUES ('${uuid}1', 'guest', 1, 1, 1, 1, 'r', 1), ('${uuid}1', 'guest', 1, 1, 1, 1, 'r', 0)"
+	refused 2 'forget deletes all that is stored of each DOMAIN' --forget
+	refused 2 'forget deletes' --forget --all guest
+	refused 2 'forget deletes' --forget --span 1h guest
+	refused 1 "guest: fits two guests" --forget guest
+	refused 1 "no such guest" --forget ${uuid}1 nobody
+	[ "$("$virt_wss" history --output csv | wc -l)" = 10 ]
+	refused 0 "guest \(UUID ${uuid}1\): forgotten" --forget ${uuid}1
+	[ "$("$virt_wss" history --output csv | wc -l)" = 7 ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM guest')" = 2 ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM squeeze')" = 1 ]
+	# A balloon that has to be restored yet.
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT sum(done = 0), sum(done) FROM balloon')" = '1|0' ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM series WHERE guest_id NOT IN (SELECT id FROM guest)')" = 0 ]
+	# Measured again, it has a history again.
+	make 2 100000000 60 ${uuid}1
+	[ "$("$virt_wss" history --uuid ${uuid}1 --output csv | wc -l)" = 3 ]
 }
 
 @test "a word that is one guest's UUID and another's name is refused" {

@@ -352,13 +352,13 @@ test_domain() { # NAME UUID [RUNSTATE [METADATA]], as libvirt's test driver has 
 	says 3 '^WSS UNKNOWN - web1: no sample in the history' web1
 }
 
-@test "by the service, too, a name of two guests is UNKNOWN, and both are named" {
+@test "by the service, too, of two guests of one name the one measured last counts" {
 	local a=0000000a-0000-4000-8000-000000000000 b=0000000b-0000-4000-8000-000000000000
 	answer "$(guest web1 waiting 64 256 31 | sed -E "s/[0-9a-f]{8}-0000/0000000a-0000/")" \
-		"$(guest web1 waiting 250 256 31 | sed -E "s/[0-9a-f]{8}-0000/0000000b-0000/")" \
+		"$(guest web1 waiting 250 256 20 | sed -E "s/[0-9a-f]{8}-0000/0000000b-0000/")" \
 		"$(guest $a waiting 64 256 31)" >page
 	begin_service
-	ask 3 "^WSS UNKNOWN - web1: the name fits two guests, 'web1' \(UUID $a\) and 'web1' \(UUID $b\): choose one with --uuid UUID \|" web1
+	ask 2 "^WSS CRITICAL - web1: working set 98% of 256 MiB \(of several guests named web1 the one measured last, UUID $b\) \|" web1
 	# A name that is another guest's UUID.
 	ask 3 "$a: the name fits two guests, 'web1' \(UUID $a\) and '$a' \(UUID" $a
 	ask 0 '^WSS OK - 1 guest, working set 25% ' --uuid $a
