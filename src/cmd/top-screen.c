@@ -73,8 +73,12 @@ int wss_top_screen_check(struct wss_error *err)
 	if (!term || !*term)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "TERM is not set");
 	if (setupterm(term, STDOUT_FILENO, &found) != OK)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the terminal '%s' (TERM) is unknown", term);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the terminal '%s' (TERM) is unknown on this host: install its "
+			"entry of terminfo, or set TERM=xterm-256color, which most "
+			"terminals understand",
+			term);
 	move = tigetstr("cup");
 	if (!move || move == (char *)-1)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,

@@ -295,9 +295,11 @@ static int answer_read(struct reading *reading, const char *body, size_t len, lo
 				     reading->error_type,
 				     reading->error_type[0] && reading->error[0] ? ": " : "",
 				     reading->error);
+	/* Its first line: what follows, or ends it, says no more. */
 	if (http_status != 200)
-		return wss_error_set(err, WSS_ERR_FAILED, "HTTP status %ld instead of 200: %.160s",
-				     http_status, body);
+		return wss_error_set(err, WSS_ERR_FAILED, "HTTP status %ld instead of 200: %.*s",
+				     http_status, (int)wss_u64_min(strcspn(body, "\r\n"), 160),
+				     body);
 	if (r < 0)
 		return wss_error_set(err, broken.code, "%s", broken.text);
 	if (strcmp(reading->status, "success") != 0)

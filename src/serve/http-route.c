@@ -29,11 +29,16 @@ struct range {
 	unsigned wanted;  /* 0 to FULL */
 };
 
-/* Parses "0", "0.7", "1.000"; anything else counts as 0, so that no client gets what it cannot read. */
+/* Parses "0", "0.7", "1.000", and Java's ".2"; anything else counts as 0, so that no client gets what it cannot read. */
 static unsigned quality_parse(const char *text, size_t len)
 {
+	char whole[6];
 	unsigned value = 0, unit = FULL;
 
+	if (len > 1 && len < 5 && text[0] == '.') {
+		snprintf(whole, sizeof(whole), "0%.*s", (int)len, text);
+		return quality_parse(whole, len + 1);
+	}
 	if (len < 1 || len > 5 || text[0] < '0' || text[0] > '1' || (len > 1 && text[1] != '.'))
 		return 0;
 	value = (unsigned)(text[0] - '0') * FULL;
@@ -121,7 +126,11 @@ static int range_fits(const struct range *range, const char *type, const char *v
 	if (range->type_len == major + 1 && !strncasecmp(range->type, type, major) &&
 	    range->type[major] == '*')
 		return 2;
-	return name_is(range->type, range->type_len, "*/*") ? 1 : 0;
+	/* Java's default is "*". */
+	return name_is(range->type, range->type_len, "*/*") ||
+			       name_is(range->type, range->type_len, "*")
+		       ? 1
+		       : 0;
 }
 
 unsigned wss_http_accept(const char *accept, const char *type, const char *version, bool *ret_named)

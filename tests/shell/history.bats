@@ -164,7 +164,7 @@ has_full_pipe() { # PID
 		INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, done)
 		VALUES ('${uuid}1', 'guest', 1, 1, 1, 1, 'r', 1), ('${uuid}1', 'guest', 1, 1, 1, 1, 'r', 0)"
 	refused 2 'forget deletes all that is stored of each DOMAIN' --forget
-	refused 2 'forget deletes' --forget --all guest
+	refused 2 'all and DOMAIN exclude each other' --forget --all guest
 	refused 2 'forget deletes' --forget --span 1h guest
 	refused 1 "guest: fits two guests" --forget guest
 	refused 1 "no such guest" --forget ${uuid}1 nobody

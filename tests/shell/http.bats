@@ -144,6 +144,15 @@ json() { # EXPRESSION of the body, as $j
 	grep -qi '^allow: GET, HEAD' head
 	refuses /metrics -H 'Accept: image/png'
 	[ "$status" = 406 ]
+	refuses /metrics -H 'Accept: *;q=.0'
+	[ "$status" = 406 ]
+	# Java's default.
+	http /metrics -H 'Accept: text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2'
+	http /api/v1/guests -H 'Accept: text/html, image/gif, image/jpeg, *; q=.2'
+	# It works below a path of a proxy.
+	http /
+	grep -q 'api/v1/guests' body
+	[ "$(grep -c '["`]/api' body)" = 0 ]
 	refuses /metrics -T err
 	[ "$status" = 405 ]
 }

@@ -243,6 +243,10 @@ series_plan() {
 	api 'ERROR=no such path'
 	refuses 1 'HTTP status 422 instead of 200: no such path'
 	fleet_end
+	api $'ERROR=404 page not found\nmore\n'
+	refuses 1 'HTTP status 422 instead of 200: 404 page not found'
+	[[ $stderr == *'page not found' ]]
+	fleet_end
 	text=$(printf 'x%.0s' {1..2000})
 	api "JSON={\"status\":\"error\",\"error\":\"$text\"}"
 	refuses 1 'the API reports an error: xxx'

@@ -355,6 +355,7 @@ ended() { # STATUS
 		ended 5
 		[ "$(wc -l <err)" = 1 ]
 		grep -q '(TERM)\|TERM is not set' err
+		[ "$how" != TERM=nonsense ] || grep -q 'or set TERM=xterm-256color' err
 	done
 	status=0
 	"$virt_wss" top </dev/null >out 2>err || status=$?

@@ -73,13 +73,13 @@ class Page {
 			this.detail.dialog.close();
 		$("missing").replaceChildren(...(this.missing ? [el("p", { class: "notice", text: NO_SUCH_GUEST })] : []));
 		if (guest && (!this.detail.guest || this.detail.guest.uuid !== guest.uuid))
-			this.detail.open(guest, this.host, (uuid) => ask(`/api/v1/history/${encodeURIComponent(uuid)}`));
+			this.detail.open(guest, this.host, (uuid) => ask(`api/v1/history/${encodeURIComponent(uuid)}`));
 	}
 
 	async poll() {
 		let failure = null;
 		try {
-			const [host, guests] = await Promise.all([ask("/api/v1/host"), ask("/api/v1/guests")]);
+			const [host, guests] = await Promise.all([ask("api/v1/host"), ask("api/v1/guests")]);
 			this.host = host;
 			this.guests = guests.guests;
 			this.draw();
@@ -94,7 +94,7 @@ class Page {
 
 	async trends() {
 		// Until the service has rendered them there are none.
-		const trends = await ask("/api/v1/trends").catch(() => null);
+		const trends = await ask("api/v1/trends").catch(() => null);
 		if (!trends)
 			return;
 		this.trendsAt = performance.now();
