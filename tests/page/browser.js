@@ -7,7 +7,7 @@ const os = require("os");
 const path = require("path");
 
 // A busy machine is slow; what takes longer than this hangs.
-const PATIENCE_MS = 90000;
+const PATIENCE_MS = 300000;
 
 class Browser {
 	constructor() {

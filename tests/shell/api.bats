@@ -89,7 +89,7 @@ print(*sorted(set(names(defs))))' "$schema"); do
 	LIBVIRT_DEFAULT_URI=test:///default "$WSS_BUILDDIR/virt-wss" serve --history history.db --listen unix:socket 2>err 3>&- &
 	pid=$!
 	get() { # PATH FILE
-		curl -sSf --max-time 20 --unix-socket socket "http://localhost$1" >"$2" 2>curl.err
+		curl -sSf --max-time 300 --unix-socket socket "http://localhost$1" >"$2" 2>curl.err
 	}
 	wait_until 300 eval 'get /api/v1/guests guests.json && grep -q recommendation guests.json'
 	uuid=$(sed -n 's/.*"uuid": "\([^"]*\)".*/\1/p' guests.json)

@@ -14,5 +14,5 @@ setup() {
 look() { # CASE [MORE...]
 	local name=$1
 	shift
-	timeout -k 5 400 node "$WSS_SRCDIR/tests/page/page.js" "$name" "$WSS_BUILDDIR/tests/tools/page-server" "$pictures" "$@" </dev/null
+	timeout -k 5 1500 node "$WSS_SRCDIR/tests/page/page.js" "$name" "$WSS_BUILDDIR/tests/tools/page-server" "$pictures" "$@" </dev/null
 }

@@ -19,7 +19,7 @@ data() { # FILE
 look() { # FILE TEXT...
 	command -v chromium >/dev/null || skip "no chromium"
 	command -v node >/dev/null || skip "no node"
-	timeout -k 5 250 node "$WSS_SRCDIR/tests/page/page.js" report - "$WSS_BUILDDIR/tests/page" "$BATS_TEST_TMPDIR/$1" "${@:2}" </dev/null
+	timeout -k 5 1500 node "$WSS_SRCDIR/tests/page/page.js" report - "$WSS_BUILDDIR/tests/page" "$BATS_TEST_TMPDIR/$1" "${@:2}" </dev/null
 }
 
 @test "the page has the report in it" {
