@@ -265,6 +265,7 @@ static void target_examine(struct wss_target *target)
 	}
 	facts = wss_config_facts_of(&guest->config, &stats);
 	facts.no_history = true;
+	facts.is_off = guest->state == WSS_GUEST_SHUTOFF;
 	config->n = wss_config_advise(&guest->config, &facts, config->findings);
 }
 

@@ -76,15 +76,17 @@ struct config_check {
 	const char *no_gain; /* of settings that give nothing back themselves */
 };
 
-static void command_fill(const struct wss_domxml *config, struct wss_config_finding *finding)
+static void command_fill(const struct wss_domxml *config, bool is_off,
+			 struct wss_config_finding *finding)
 {
 	char word[WORD_MAX];
 
 	domain_word(config, word);
 	if (finding->setting == WSS_CONFIG_STATISTICS && config->has_balloon) {
 		snprintf(finding->command, sizeof(finding->command),
-			 "virsh dommemstat %s --period 10 --live", word);
-		finding->effective = "now";
+			 "virsh dommemstat %s --period 10 %s", word,
+			 is_off ? "--config" : "--live");
+		finding->effective = is_off ? "next start" : "now";
 	} else if (finding->element) {
 		snprintf(finding->command, sizeof(finding->command), "virsh edit %s", word);
 		finding->effective = "next start";
@@ -220,7 +222,7 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 						       .blocks = blocks,
 						       .why = checks[i].why,
 						       .element = checks[i].element};
-		command_fill(config, finding);
+		command_fill(config, facts->is_off, finding);
 		gain_fill(facts, &checks[i], finding);
 		n++;
 	}

@@ -64,6 +64,7 @@ struct wss_config_facts {
 	struct wss_amount held_bytes; /* resident guest memory */
 	bool no_history;	      /* nobody looked for a recommended size */
 	bool no_statistics;	      /* they could not be read */
+	bool is_off;		      /* the guest is shut off: nothing can be set at once */
 };
 
 /*

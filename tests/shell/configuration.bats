@@ -181,3 +181,18 @@ for name in ("12", "-rf", "11111111-2222-3333-4444-555555550001", "na\u00efve\u2
 assert rows["plain"][0]["command"] == "virsh edit plain"
 assert rows["\"&<>%s;"][0]["command"] == "virsh edit \u0027\"&<>%s;\u0027"'
 }
+
+@test "the command for a guest that is shut off is one that takes effect" {
+	local state flag
+	for state in 1 5; do
+		printf '%s' '<node><domain type="test" xmlns:test="http://libvirt.org/schemas/domain/test/1.0">' \
+			"<test:runstate>$state</test:runstate><name>web1</name><memory unit='MiB'>256</memory>" \
+			'<os><type>hvm</type></os><devices><memballoon model="virtio"/></devices></domain></node>' \
+			>"$BATS_TEST_TMPDIR/node.xml"
+		flag=--live
+		[ $state = 1 ] || flag=--config
+		"$WSS_BUILDDIR/virt-wss" -c "test://$BATS_TEST_TMPDIR/node.xml" methods --config web1 >"$BATS_TEST_TMPDIR/out"
+		cat "$BATS_TEST_TMPDIR/out"
+		grep -q "virsh dommemstat web1 --period 10 $flag\$" "$BATS_TEST_TMPDIR/out"
+	done
+}
