@@ -157,7 +157,6 @@ has_full_pipe() { # PID
 }
 
 @test "a guest is forgotten, with all of its rows, and others are kept" {
-	local table
 	make 3 100000000 60 ${uuid}1
 	make 3 100000000 60 ${uuid}2 ${uuid}3
 	edit "INSERT INTO squeeze VALUES ('${uuid}1', 1, 1, 0), ('${uuid}2', 1, 1, 0);
