@@ -27,7 +27,7 @@ struct wss_http_get {
 	char *token;
 	char *user, *password;	    /* password is a part of user's text */
 	struct curl_slist *headers; /* further ones, as "NAME: VALUE" */
-	bool is_here;		    /* requests stay on this machine */
+	bool is_near;		    /* at a private address: no proxy is asked */
 	char *body;
 	size_t len, room;
 	bool too_long, no_memory;
@@ -170,25 +170,50 @@ static bool url_has(CURLU *url, CURLUPart part)
 	return has;
 }
 
+enum reach { HERE, NEAR, ELSEWHERE };
+
+/* Of an address in host byte order: this machine, a private network (RFC 1918) or a single link (RFC 3927). */
+static enum reach v4_reach(uint32_t address)
+{
+	if (address >> 24 == 127)
+		return HERE;
+	return address >> 24 == 10 || address >> 20 == 0xac1 || address >> 16 == 0xc0a8 ||
+			       address >> 16 == 0xa9fe
+		       ? NEAR
+		       : ELSEWHERE;
+}
+
+static enum reach v6_reach(const struct in6_addr *address)
+{
+	const uint8_t *bytes = address->s6_addr;
+
+	if (IN6_IS_ADDR_LOOPBACK(address))
+		return HERE;
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		return v4_reach((uint32_t)bytes[12] << 24 | (uint32_t)bytes[13] << 16 |
+				(uint32_t)bytes[14] << 8 | bytes[15]);
+	/* Unique local addresses (RFC 4193). */
+	return (bytes[0] & 0xfe) == 0xfc || IN6_IS_ADDR_LINKLOCAL(address) ? NEAR : ELSEWHERE;
+}
+
 /*
- * Whether a host is this machine, whatever a resolver or a proxy says: libcurl answers for "localhost" itself (RFC 6761).
- * 127.1 and the like are not: their meaning differs from resolver to resolver.
+ * Where a host is, whatever a resolver or a proxy says: libcurl answers for "localhost" itself (RFC 6761), and any
+ * other name may be elsewhere. So may 127.1 and the like: their meaning differs from resolver to resolver.
  */
-static bool host_is_here(const char *host)
+static enum reach host_reach(const char *host)
 {
 	struct in_addr v4;
 	struct in6_addr v6;
 	char inner[INET6_ADDRSTRLEN];
 
 	if (!strcasecmp(host, "localhost"))
-		return true;
+		return HERE;
 	if (inet_pton(AF_INET, host, &v4) == 1)
-		return ntohl(v4.s_addr) >> 24 == 127;
+		return v4_reach(ntohl(v4.s_addr));
 	if (host[0] != '[' || strlen(host) >= sizeof(inner))
-		return false;
+		return ELSEWHERE;
 	snprintf(inner, sizeof(inner), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
-	return inet_pton(AF_INET6, inner, &v6) == 1 &&
-	       (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
+	return inet_pton(AF_INET6, inner, &v6) == 1 ? v6_reach(&v6) : ELSEWHERE;
 }
 
 static bool has_secret(const struct wss_http_get_options *options)
@@ -216,7 +241,7 @@ static int url_check(CURLU *url, struct wss_http_get *http, struct wss_error *er
 	else if (url_has(url, CURLUPART_QUERY) || url_has(url, CURLUPART_FRAGMENT))
 		r = wss_error_set(err, WSS_ERR_USAGE, "'%.200s' must end before any '?' or '#'",
 				  options->url);
-	else if (has_secret(options) && strcmp(scheme, "https") != 0 && !host_is_here(host))
+	else if (has_secret(options) && strcmp(scheme, "https") != 0 && host_reach(host) != HERE)
 		r = wss_error_set(err, WSS_ERR_USAGE,
 				  "'%.200s' would get the %s without encryption: use https",
 				  options->url,
@@ -224,7 +249,7 @@ static int url_check(CURLU *url, struct wss_http_get *http, struct wss_error *er
 				  : options->user_file ? "password"
 						       : "headers");
 	else
-		http->is_here = host_is_here(host);
+		http->is_near = host_reach(host) != ELSEWHERE;
 	curl_free(scheme);
 	curl_free(host);
 	return r;
@@ -306,7 +331,7 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
 	/* Of others, the environment's, which see nothing of https but the host's name. */
-	if (http->is_here)
+	if (http->is_near)
 		SET(CURLOPT_PROXY, "");
 	SET(CURLOPT_USERAGENT, PACKAGE_NAME "/" PACKAGE_VERSION);
 	SET(CURLOPT_ERRORBUFFER, http->why);

@@ -2,7 +2,7 @@
 /*
  * Gets documents from an HTTP server that is not trusted: with a deadline, a size limit,
  * verified TLS, and no redirects, which could carry a secret elsewhere. A proxy of the environment is asked for
- * other machines only; of https it sees no more than the host's name.
+ * public addresses and for names only; of https it sees no more than the host's name.
  */
 #pragma once
 

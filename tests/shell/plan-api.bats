@@ -355,6 +355,18 @@ proxy() {
 		done
 	done
 	fleet_end
+	# A private address is asked directly. There is no network, so that the error tells who would have been asked.
+	if unshare -rn true; then
+		for host in 10.1.2.3 172.31.0.1 192.168.0.1 169.254.1.1 '[fd00::1]' '[::ffff:10.0.0.1]'; do
+			run -4 unshare -rn env "http_proxy=http://127.0.0.1:1" "$virt_wss" plan --prometheus "http://$host:2"
+			[[ $output == *" port 2"* ]]
+		done
+		for host in 172.32.0.1 192.169.0.1 '[fe00::1]' prometheus.example.com; do
+			run -4 unshare -rn env "http_proxy=http://127.0.0.1:1" "$virt_wss" plan --prometheus "http://$host:2"
+			[[ $output == *" port 1"* ]]
+		done
+	fi
+	url=http://10.1.2.3 refuses 2 'without encryption: use https' --token-file token
 	api redirect --log "$PWD/redirected.log"
 	refuses 1 'HTTP status 302' --token-file token
 	run ! grep -q elsewhere redirected.log
