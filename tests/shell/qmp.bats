@@ -491,7 +491,7 @@ answered_beside() { # TEXT WORD...
 	rm "$socket"
 	fake_start </dev/null
 	wait $pid || true
-	kill -KILL $first
+	kill -KILL "$first"
 	cat "$BATS_TEST_TMPDIR/err"
 	grep -q "process $fake_pid answers there instead of $first, the guest's" "$BATS_TEST_TMPDIR/err"
 }
