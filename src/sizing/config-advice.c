@@ -84,8 +84,9 @@ static void command_fill(const struct wss_domxml *config, bool is_off,
 	domain_word(config, word);
 	if (finding->setting == WSS_CONFIG_STATISTICS && config->has_balloon) {
 		snprintf(finding->command, sizeof(finding->command),
-			 "virsh dommemstat %s --period 10 %s", word,
-			 is_off ? "--config" : "--live");
+			 is_off ? "virsh dommemstat %s --period 10 --config"
+				: "virsh dommemstat %s --period 10 --live",
+			 word);
 		finding->effective = is_off ? "next start" : "now";
 	} else if (finding->element) {
 		snprintf(finding->command, sizeof(finding->command), "virsh edit %s", word);
