@@ -172,7 +172,10 @@ static bool url_has(CURLU *url, CURLUPart part)
 
 enum reach { HERE, NEAR, ELSEWHERE };
 
-/* Of an address in host byte order: this machine, a private network (RFC 1918) or a single link (RFC 3927). */
+/*
+ * Returns where an IPv4 address in host byte order leads. NEAR: to a private network (RFC 1918) or a single link
+ * (RFC 3927).
+ */
 static enum reach v4_reach(uint32_t address)
 {
 	if (address >> 24 == 127)
@@ -330,7 +333,7 @@ static int curl_prepare(struct wss_http_get *http, struct wss_error *err)
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-	/* Of others, the environment's, which see nothing of https but the host's name. */
+	/* Elsewhere libcurl takes a proxy from the environment, which sees only the host's name of https. */
 	if (http->is_near)
 		SET(CURLOPT_PROXY, "");
 	SET(CURLOPT_USERAGENT, PACKAGE_NAME "/" PACKAGE_VERSION);

@@ -123,7 +123,7 @@ static bool has_guest(const struct wss_guests *guests, const char *name, const c
 	return false;
 }
 
-/* Of two guests of one name, as one that was made anew, returns the one that was measured last; NULL: none was. */
+/* Returns which of two guests of one name was measured last; NULL: neither was, or their names differ. */
 static const struct wss_guest_view *served_newer(const struct wss_guest_view *a,
 						 const struct wss_guest_view *b)
 {
