@@ -37,6 +37,7 @@ static struct {
 	/* Under the lock. */
 	uint64_t now_ns;
 	struct leaping_sleeper *sleepers;
+	pid_t sleepers_pid; /* of the process whose threads they are */
 	bool ending;
 } leaping_clock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -193,18 +194,33 @@ static inline void *leaping_run(void *unused)
 	return unused;
 }
 
-/* What a struct wss_clock_source has of it. */
-#define LEAPING_SOURCE .now_ns = leaping_now_ns, .wait = leaping_wait, .poll = leaping_poll
+/* Computing takes no time: what the real processor does is another one on each machine. */
+static inline uint64_t leaping_used_ns(void *unused)
+{
+	(void)unused;
+	return 0;
+}
 
-/* The setup and the teardown of each test that uses it. */
+/* What a struct wss_clock_source has of it; LEAPING_TIMES for a test with a processor time of its own. */
+#define LEAPING_TIMES .now_ns = leaping_now_ns, .wait = leaping_wait, .poll = leaping_poll
+#define LEAPING_SOURCE LEAPING_TIMES, .thread_ns = leaping_used_ns, .process_ns = leaping_used_ns
+
+/*
+ * The setup and the teardown of each test that uses it. A test that fails leaves its threads behind: they sleep on, and
+ * wake in the next one, as if its clock had stood still in between.
+ */
 static inline int leaping_begin(void **unused)
 {
 	static const struct wss_clock_source source = {LEAPING_SOURCE};
 
 	(void)unused;
-	leaping_clock.now_ns = real_now_ns(NULL);
-	leaping_clock.sleepers = NULL;
+	pthread_mutex_lock(&leaping_clock.lock);
+	leaping_clock.now_ns = wss_u64_max(leaping_clock.now_ns, real_now_ns(NULL));
+	if (leaping_clock.sleepers_pid != getpid())
+		leaping_clock.sleepers = NULL;
+	leaping_clock.sleepers_pid = getpid();
 	leaping_clock.ending = false;
+	pthread_mutex_unlock(&leaping_clock.lock);
 	leaping_clock.pid = getpid();
 	if (pthread_create(&leaping_clock.leaper, NULL, leaping_run, NULL) != 0)
 		return -1;

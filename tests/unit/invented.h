@@ -38,6 +38,8 @@ static struct invented {
 	char name[16];
 	char uuid[WSS_UUID_TEXT_MAX];
 	pid_t child;
+	uint64_t
+		start_ticks; /* of the child, by the clock of the tests, which the kernel's may be ahead of */
 	_Atomic enum hang hang;
 	_Atomic enum wss_guest_state state;
 	atomic_bool opted_out, gone;
@@ -143,7 +145,10 @@ static int guest_attach(struct wss_guest *guest, const struct wss_host *unused,
 
 	(void)unused;
 	guest->config.locked = invented->locked;
-	return hold_child(invented->child, &guest->process, err);
+	if (hold_child(invented->child, &guest->process, err) < 0)
+		return -1;
+	guest->process.start_ticks = invented->start_ticks;
+	return 0;
 }
 
 static int guest_metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
@@ -451,6 +456,18 @@ static const struct wss_tracker_ops method_ops = {
 	.close = method_close,
 };
 
+static void start_child(struct invented *guest)
+{
+	guest->start_ticks = wss_clock_now_ns() / (WSS_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	guest->child = fork();
+	assert_true(guest->child >= 0);
+	if (guest->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
 static void invent_guests(size_t n)
 {
 	n_guests = n;
@@ -461,13 +478,7 @@ static void invent_guests(size_t n)
 		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i % GUESTS_MAX);
 		snprintf(guests[i].uuid, sizeof(guests[i].uuid), "a1b2c3d4-0000-4000-8000-%012zu",
 			 i % GUESTS_MAX);
-		guests[i].child = fork();
-		assert_true(guests[i].child >= 0);
-		if (guests[i].child == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			for (;;)
-				pause();
-		}
+		start_child(&guests[i]);
 	}
 }
 

@@ -433,7 +433,8 @@ TEST(test_charges_windows_that_fail)
 	begin();
 	STEP_UNTIL(watched(0) && watched(0)->why.code);
 	assert_false(watched(0)->measured);
-	assert_int_equal(watched(0)->windows, 1);
+	if (watched(0)->windows != 1)
+		fail_msg("%s", watched(0)->why.text);
 	assert_int_equal(watched(0)->spent_vcpu_ns, WSS_NS_PER_S + 10 * MS);
 	/* A second of faults, and half of the vCPU's time. */
 	assert_true(watched(0)->period_ns >= 2 * WSS_NS_PER_S);
@@ -450,8 +451,8 @@ TEST(test_charges_windows_that_fail)
 /* What is under way at the end is charged at the next end of its work, and then all of it is. */
 TEST(test_charges_add_up_to_the_cpu_time_of_the_process)
 {
-	static const struct wss_clock_source burning = {
-		LEAPING_SOURCE, .thread_ns = burnt_thread_ns, .process_ns = burnt_process_ns};
+	static const struct wss_clock_source burning = {LEAPING_TIMES, .thread_ns = burnt_thread_ns,
+							.process_ns = burnt_process_ns};
 	uint64_t before_ns, sum_ns;
 
 	wss_clock_inject(&burning);
@@ -749,7 +750,6 @@ TEST(test_own_pressure_holds_one_guest)
 	options.pressure_share = 0.1;
 	begin();
 	STEP_UNTIL(wss_watch_count(watch) == 2);
-	/* At first it has just started: the kernel's clock is ahead of this one. */
 	STEP_UNTIL(strstr(watched(0)->why.text, "memory"));
 	assert_int_equal(watched(0)->state, WSS_WATCHED_HELD);
 	assert_string_equal(watched(0)->why.text,
@@ -894,12 +894,7 @@ static void check_another_process(uint64_t boot_ns)
 	begin();
 	STEP_UNTIL(told.samples >= 2);
 	first = guests[0].child;
-	guests[0].child = fork();
-	if (guests[0].child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
+	start_child(&guests[0]);
 	end_child(first);
 	memset(&told, 0, sizeof(told));
 	STEP_UNTIL(told.samples >= 3);
