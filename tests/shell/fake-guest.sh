@@ -30,7 +30,7 @@ fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
 	fake_pid=$!
-	for _ in {1..200}; do
+	for _ in {1..6000}; do
 		! grep -q '^ready' "$BATS_TEST_TMPDIR/fake" || return 0
 		kill -0 $fake_pid || break
 		timeout 0.05 tail --pid=$fake_pid -f /dev/null || true

@@ -69,13 +69,19 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 }
 
 @test "its pages are recorded, reported, compared and drawn" {
+	local seconds
 	pc_start
-	wss record -o "$BATS_TEST_TMPDIR/r" --for 2s --interval 200ms --window 100ms
-	[ "$status" = 0 ]
-	# Readers need not know the method.
+	# On a busy machine windows are late.
+	for seconds in 2 8 32 128; do
+		rm -f "$BATS_TEST_TMPDIR/r"
+		wss record -o "$BATS_TEST_TMPDIR/r" --for ${seconds}s --interval 200ms --window 100ms
+		[ "$status" = 0 ]
+		# Readers need not know the method.
+		virt_wss=$WSS_BUILDDIR/virt-wss run_wss report "$BATS_TEST_TMPDIR/r" --output json
+		[ "$status" = 0 ]
+		! json '$j->{viewport}{windows} >= 5' || break
+	done
 	virt_wss=$WSS_BUILDDIR/virt-wss
-	run_wss report "$BATS_TEST_TMPDIR/r" --output json
-	[ "$status" = 0 ]
 	json '$j->{recording}{method} eq "fake" && $j->{viewport}{windows} >= 5'
 	# 8 MiB in each window, each 1 MiB further up, and half of that written.
 	json '!grep { $_->{kind} eq "window" && $_->{outstanding_bytes} != 8 << 20 } @{$j->{intervals}}'
@@ -131,6 +137,12 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[ "$(awk 'NR == 1 { at = index($0, "USABLE") } substr($0, at - 1) ~ /^ (yes|no) *$/' <<<"${out//…/.}" | wc -l)" = 3 ]
 }
 
+# One for which the guest has had its CPU time: of another, that is what is said.
+sample_least() {
+	wss sample --method fake,bounds=least --window 200ms
+	[ "$status" = 0 ] && [[ $err != *"starved of CPU time"* ]]
+}
+
 @test "a method that only gives bounds: each figure says so" {
 	pc_start
 	wss sample --method fake,bounds=most,touched=16 --window 200ms
@@ -138,10 +150,9 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[[ $out == *"<= 16 MiB"* ]]
 	wss sample --method fake,bounds=most --window 200ms --output json
 	json '$s = $j->{samples}[0]; $s->{wss_low_bytes} == 0 && $s->{wss_high_bytes} == 8 << 20'
-	wss sample --method fake,bounds=least --window 200ms
-	[ "$status" = 0 ]
-	[[ $out == *"degraded "*">= 8 MiB"* ]]
+	wait_until 60 sample_least
 	# Who sizes guests leaves those samples out, for the guest may need more.
+	[[ $out == *"degraded "*">= 8 MiB"* ]]
 	[[ $err == *"the figure is a lower bound"* ]]
 	wss profile --method fake,bounds=most --from 10ms --to 300ms --plot "$BATS_TEST_TMPDIR/p.svg"
 	[ "$status" = 0 ]

@@ -403,13 +403,14 @@ measured_128_mib() {
 	refused 1 'the peer closed the connection$'
 }
 
-# A dying QEMU closes its sockets before its process is seen to have ended.
+# A dying QEMU closes its sockets before its process is seen to have ended. By an invented clock it may take any time for that.
 @test "QEMU that ends before the window is named, not the closed connection" {
-	local n default
+	local n default shim=$WSS_BUILDDIR/tests/tools/hang.so
 	for n in 1 2 3 4; do
 		default=$(printf 'on query-status\ndefault\n%.0s' $(seq 2 "$n"))
 		fake_start <<<"$default"$'\non query-status\nend 200'
-		wss sample --window 100ms
+		clock_new "$BATS_TEST_TMPDIR/clock" 1
+		WSS_CLOCK=$BATS_TEST_TMPDIR/clock WSS_CLOCK_PACE=1 LD_PRELOAD=$shim wss sample --window 100ms
 		[ "$status" = 1 ]
 		[ "$err" = "virt-wss: error: $socket: the guest has ended" ]
 		wait "$fake_pid"
@@ -419,20 +420,18 @@ measured_128_mib() {
 
 @test "QEMU that dies within the window is an error" {
 	fake_start </dev/null
-	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" sample --window 30s \
+	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" sample --window 3600s \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
 	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
 		kill -0 $pid
 		timeout 0.05 tail --pid=$pid -f /dev/null || true
 	done
-	began=$SECONDS
 	kill -KILL "$fake_pid"
 	status=0
 	wait $pid || status=$?
 	cat "$BATS_TEST_TMPDIR/err"
 	[ $status = 1 ]
-	[ $((SECONDS - began)) -le 10 ]
 }
 
 # Asks as a manager's daemon does: connects, waits for the greeting, asks a question, closes. A minute only ends what hangs.
