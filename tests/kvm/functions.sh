@@ -78,7 +78,7 @@ kvm_hugetlb_end() {
 }
 
 # Starts a guest and waits until it has touched all its pages once. touch: see ring3-guest.c.
-# backing: memfd (pages of 4 KiB), anonymous (huge pages if the host has them), small (anonymous, of 4 KiB) or hugetlb.
+# backing: memfd (pages of 4 KiB), file (in libvirt's memory_backing_dir), anonymous (huge pages if the host has them), small (anonymous, of 4 KiB) or hugetlb.
 # cells: the memory in MiB of each NUMA cell, which are half of all each; then it has room for two DIMMs.
 kvm_guest_start() { # NAME [touch="…"] [memory=MIB] [vcpus=N] [backing=…] [cells=MIB]
 	local name=$1 touch='' memory=512 vcpus=1 backing=memfd cells='' option embed_wrapper=()
@@ -90,7 +90,7 @@ kvm_guest_start() { # NAME [touch="…"] [memory=MIB] [vcpus=N] [backing=…] [c
 		esac
 	done
 	case $backing in
-	memfd) backing="<source type='memfd'/><access mode='shared'/>" ;;
+	memfd | file) backing="<source type='$backing'/><access mode='shared'/>" ;;
 	hugetlb) backing="<hugepages><page size='2' unit='MiB'/></hugepages>" ;;
 	anonymous) backing='' ;;
 	# PR_SET_THP_DISABLE is inherited by all that virsh starts.

@@ -14,18 +14,19 @@ setup_file() {
 teardown() {
 	[ -z "${root_missing-}" ] || return 0
 	hogs_end
-	[ ! -e "${group-}/memory.limit_in_bytes" ] || go_on_by_memory
+	[ -z "${storage-}" ] || fsfreeze --unfreeze "$storage" 2>/dev/null || true
 	groups_leave
 	kvm_guests_end
+	[ -z "${storage-}" ] || umount "$storage"
 	! mountpoint -q "$embed_root/debug" || umount "$embed_root/debug"
 }
 
 # It touches its pages anew in each pass, so that it touches all of them in any part of a window.
-start() { # TOUCH
+start() { # TOUCH [backing=…]
 	guest=web$BATS_TEST_NUMBER
 	hogs=()
 	kvm_debugfs
-	kvm_guest_start "$guest" touch="$1"
+	kvm_guest_start "$guest" touch="$1" "${@:2}"
 	pid=$(embed_guest_pid "$guest")
 }
 
@@ -73,16 +74,21 @@ guest_is_ok() {
 	guest_lives
 }
 
-# It always touches memory that it has not touched before, and soon needs more room in the group than there is. KVM may end
-# it afterwards, as its fault has failed.
-@test "blocked by the limit of its memory" {
-	mount=$(legacy memory)
-	[ -n "$mount" ] || skip "no memory controller of cgroup version 1"
-	start 'pages=256 access=modify seconds=1;pages=120000 first=8192 access=modify rate=1000'
-	group_enter "$mount" memory
-	echo 1 >"$group/memory.oom_control" || skip "the memory controller cannot hold processes"
-	sample_with_stops memory 0 200
-	is_degraded "blocked on the host's memory or storage"
+# Whether the file system of a guest's memory can be held -> storage
+storage_make() {
+	truncate -s 700M "$BATS_TEST_TMPDIR/disk" && mkfs.ext4 -q "$BATS_TEST_TMPDIR/disk" || return 1
+	mkdir -p "$embed_root/storage"
+	mount -o loop "$BATS_TEST_TMPDIR/disk" "$embed_root/storage" 2>/dev/null || return 1
+	storage=$embed_root/storage
+}
+
+# Each page that it writes to has been written to the disk at the beginning of a stop, and waits for the file system then.
+@test "blocked by its storage" {
+	storage_make || skip "no loop device that can be mounted"
+	echo "memory_backing_dir = \"$storage\"" >>"$embed_root/etc/qemu.conf"
+	start 'pages=4096 order=random access=modify' backing=file
+	is_seen_everywhere storage "blocked on the host's memory or storage"
+	sed -i '/^memory_backing_dir/d' "$embed_root/etc/qemu.conf"
 }
 
 # Its vCPU alone, so that QEMU answers, with the least weight beside a busy process on its CPU.

@@ -117,11 +117,10 @@ go_on_by_limit() {
 		echo -1 >"$group/cpu.cfs_quota_us"
 	fi
 }
-memory_limit() { echo $(($(cat "$group/memory.usage_in_bytes") + 1000000)) >"$group/memory.limit_in_bytes"; }
-# Until the kernel takes it: the guest may have touched more since.
-stop_by_memory() { wait_until 30 memory_limit; }
-stopped_by_memory() { vcpu_stat stat | grep -q ') D '; }
-go_on_by_memory() { echo -1 >"$group/memory.limit_in_bytes"; }
+# Its memory lies in a file, whose file system holds whoever writes to it.
+stop_by_storage() { fsfreeze --freeze "$storage"; }
+stopped_by_storage() { vcpu_stat stat | grep -q ') D '; }
+go_on_by_storage() { fsfreeze --unfreeze "$storage"; }
 
 # In ms, by the clock of the windows.
 now_ms() {
@@ -169,7 +168,7 @@ stops_count() {
 	echo "window $window_ms, stops $stops: $least to $most %"
 }
 
-# A CPU's or a memory's limit counts real time: the same with a sleep instead, in windows that become longer until half of the
+# A CPU limit counts real time: the same with a sleep instead, in windows that become longer until half of the
 # stop lies within one, as a busy machine may be late. -> window_s, least, most
 sample_with_limit() { # WAY
 	local told still on way=$1
