@@ -434,9 +434,9 @@ measured_128_mib() {
 	[ $status = 1 ]
 }
 
-# Asks as a manager's daemon does: connects, waits for the greeting, asks a question, closes. A minute only ends what hangs.
+# Asks as a manager's daemon does: connects, waits for the greeting, asks a question, closes. The limit only ends what hangs.
 poll_qmp() {
-	timeout 60 perl -MIO::Socket::UNIX -e '
+	timeout 300 perl -MIO::Socket::UNIX -e '
 		$s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "connect: $!";
 		<$s> =~ /QMP/ or die "no greeting";
 		for (qw(qmp_capabilities query-status)) {
