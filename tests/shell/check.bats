@@ -211,8 +211,8 @@ probe_start() { # DIRECTORY [ENVIRONMENT...] -> pid
 	[ -e "/proc/$pid/exe" ]
 }
 
-# As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it. A command line that names the root
-# is no sign.
+# As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it. As tests do, which have the root in
+# their environment. A command line that names the root is no sign.
 @test "a root of the embedded driver is removed with every QEMU that was started in it, and no other" {
 	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
 	embed_owner=$(embed_owner_of $$)
@@ -222,10 +222,15 @@ probe_start() { # DIRECTORY [ENVIRONMENT...] -> pid
 	probe_start "$embed_root"
 	other=$pid
 	probe_start "$dir" "XDG_CACHE_HOME=$embed_root/lib/qemu/qmp-x/.cache"
+	probes=$pid
+	mkdir "$dir/test"
+	probe_start "$dir/test" "embed_root=$embed_root"
 	embed_root_remove "$embed_root"
 	[ -e "/proc/$other/exe" ]
 	kill -KILL "$other"
-	[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
+	for pid in $probes $pid; do
+		[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
+	done
 	[ ! -e "$embed_root" ]
 }
 
