@@ -98,6 +98,9 @@ has_full_pipe() { # PID
 	make 1100 100000000 60 ${uuid}1
 	"$virt_wss" history --by day --output csv >rows
 	[ "$(field samples <rows | awk '{ n += $1 } END { print n }')" = 1100 ]
+	# Each size twice at least, which the present day may lack as yet.
+	awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "samples") at = i } NR == 1 || $at >= 22' rows >full
+	mv full rows
 	[ "$(field max_bytes <rows | sort -u)" = 110000000 ]
 	[ "$(field min_bytes <rows | sort -u)" = 100000000 ]
 	# Accurate to a bucket of the histogram: 1.6 %.

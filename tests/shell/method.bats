@@ -5,6 +5,8 @@
 # that lists it: everything that accepts a method also accepts this one.
 
 load fake-guest.sh
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
 
 virt_wss=$WSS_BUILDDIR/tests/tools/virt-wss-fake
 
