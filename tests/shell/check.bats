@@ -211,6 +211,10 @@ probe_start() { # DIRECTORY [ENVIRONMENT...] -> pid
 	[ -e "/proc/$pid/exe" ]
 }
 
+is_qemu() { # PID
+	[[ $(readlink "/proc/$1/exe") == */qemu-system-* ]]
+}
+
 # As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it. As tests do, which have the root in
 # their environment. A command line that names the root is no sign.
 @test "a root of the embedded driver is removed with every QEMU that was started in it, and no other" {
@@ -225,10 +229,18 @@ probe_start() { # DIRECTORY [ENVIRONMENT...] -> pid
 	probes=$pid
 	mkdir "$dir/test"
 	probe_start "$dir/test" "embed_root=$embed_root"
+	probes+=" $pid"
+	# Of a session of another user's.
+	if [ "$EUID" = 0 ]; then
+		HOME=$embed_root/s setpriv --reuid=65534 --regid=65534 --clear-groups \
+			qemu-system-x86_64 -machine none -nodefaults -display none 3>&- &
+		wait_until 30 is_qemu $!
+		probes+=" $!"
+	fi
 	embed_root_remove "$embed_root"
 	[ -e "/proc/$other/exe" ]
 	kill -KILL "$other"
-	for pid in $probes $pid; do
+	for pid in $probes; do
 		[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
 	done
 	[ ! -e "$embed_root" ]
