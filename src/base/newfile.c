@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
+#include "base/io.h"
 
 #define ATTEMPTS 100
 #define PREFIX ".virt-wss-"
@@ -280,6 +281,20 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 	if (!file->unsynced && sync_directory(place) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to its directory");
 	return 0;
+}
+
+bool wss_newfile_is_measured(const char *path)
+{
+	static const char database[] = "SQLite format 3";
+	struct wss_error unreadable = WSS_ERROR_INIT;
+	wss_auto_close int fd = -1;
+	char magic[sizeof(database)] = "";
+
+	if (wss_file_open(path, &fd, &unreadable) < 0 ||
+	    wss_io_pread(fd, magic, sizeof(magic), 0) < 0)
+		return false;
+	return !memcmp(magic, WSS_REC_MAGIC, strlen(WSS_REC_MAGIC)) ||
+	       !memcmp(magic, database, sizeof(database));
 }
 
 void wss_newfile_release(struct wss_newfile *file)

@@ -33,6 +33,15 @@ struct wss_newfile {
  */
 int wss_newfile_check(const char *path, struct wss_error *err);
 
+/* What the file of a recording begins with. */
+#define WSS_REC_MAGIC "VWSSREC\n"
+
+/*
+ * Whether path is a file of measurements, a recording or a database, which nothing that is made from one may replace.
+ * What is missing or unreadable is none.
+ */
+bool wss_newfile_is_measured(const char *path);
+
 /*
  * Creates an empty file in the directory of path, with mode & ~umask; released by
  * wss_newfile_release(). Removes temporary files that killed processes of the same user left

@@ -111,7 +111,7 @@ static int heatmap_plot(const struct heatmap_options *options, struct wss_recfil
 	if (r == 0)
 		r = wss_marks_sort(&picture.marks, err);
 	if (r == 0)
-		r = wss_plot_write(options->files.plot, heatmap_draw, &picture, err);
+		r = wss_plot_write("--plot", options->files.plot, heatmap_draw, &picture, err);
 	wss_heatmap_free(picture.map);
 	wss_marks_free(&picture.marks);
 	return r;
@@ -242,7 +242,7 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (heatmap_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
+	if (wss_plot_check("--plot", options.files.plot, !options.hot_first, &err) < 0)
 		return wss_cli_error(&err);
 	files = wss_xcalloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
 	r = heatmap_files(cli, &options, files, (size_t)cli->n_domains, &err);

@@ -67,5 +67,5 @@ int plan_plot(const struct plan *plan, struct wss_error *err)
 					     .copy_bytes = plan->solved.copy_bytes};
 
 	bars_fill(plan, bars);
-	return wss_plot_write(plan->options->plot, chart_draw, &chart, err);
+	return wss_plot_write("--plot", plan->options->plot, chart_draw, &chart, err);
 }

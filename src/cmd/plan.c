@@ -436,7 +436,7 @@ static int plan_run(struct wss_cli *cli, int argc, char **argv)
 	int r;
 
 	if (plan_parse(cli, argc, argv, &options, &err) < 0 ||
-	    wss_plot_check(options.plot, false, &err) < 0)
+	    wss_plot_check("--plot", options.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = fleet_read(cli, &options, &plan.fleet, &err);
 	if (r == 0)

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/newfile.h"
-#include "recording/codec.h"
 
 /* A picture reveals as much as its recording, which only the owner may read. */
 #define PICTURE_MODE 0600
@@ -40,19 +39,9 @@ static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *o
  */
 static int plot_check_replaceable(const char *path, struct wss_error *err)
 {
-	static const char database[] = "SQLite format 3";
-	struct wss_error unreadable = WSS_ERROR_INIT;
-	wss_auto_close int fd = -1;
-	char magic[sizeof(database)] = "";
-
 	if (wss_newfile_check(path, err) < 0)
 		return -1;
-	/* The picture cannot come from a file that is missing or unreadable. */
-	if (wss_file_open(path, &fd, &unreadable) < 0 ||
-	    wss_io_pread(fd, magic, sizeof(magic), 0) < 0)
-		return 0;
-	if (!memcmp(magic, WSS_REC_MAGIC, strlen(WSS_REC_MAGIC)) ||
-	    !memcmp(magic, database, sizeof(database)))
+	if (wss_newfile_is_measured(path))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "it is a recording or a database: not overwritten");
 	return 0;
@@ -86,16 +75,16 @@ static int write_picture(const char *path, const char *text, size_t size, struct
  * Prefixes an error with the file's name, unless it is an interruption, which has nothing to
  * do with the file.
  */
-static int plot_failed(const char *option, const char *path, struct wss_error *err)
+static int plot_failed(const char *what, const char *path, struct wss_error *err)
 {
 	if (err->code == WSS_ERR_INTERRUPTED)
 		return -1;
 	/* WSS_ERR_GONE would mean that a guest has gone. */
 	err->code = WSS_ERR_FAILED;
-	return wss_error_prefix(err, "%s: cannot write %s", option, path);
+	return wss_error_prefix(err, "%s: cannot write %s", what, path);
 }
 
-int wss_plot_check_of(const char *option, const char *path, bool alone, struct wss_error *err)
+int wss_plot_check(const char *what, const char *path, bool alone, struct wss_error *err)
 {
 	wss_auto_close int fd = -1;
 	int r;
@@ -105,34 +94,22 @@ int wss_plot_check_of(const char *option, const char *path, bool alone, struct w
 	if (!strcmp(path, "-") && !alone)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "%s: '-' would mix the file with the table: name a file",
-				     option);
+				     what);
 	r = wss_file_open_special(path, true, &fd, err);
 	if (r < 0 || (r == 0 && plot_check_replaceable(path, err) < 0))
-		return plot_failed(option, path, err);
+		return plot_failed(what, path, err);
 	return 0;
 }
 
-int wss_plot_check(const char *path, bool alone, struct wss_error *err)
-{
-	return wss_plot_check_of("--plot", path, alone, err);
-}
-
-int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
-		   struct wss_error *err)
-{
-	return wss_plot_write_of("--plot", path, draw, opaque, err);
-}
-
-int wss_plot_write_of(const char *option, const char *path,
-		      void (*draw)(FILE *f, const void *opaque), const void *opaque,
-		      struct wss_error *err)
+int wss_plot_write(const char *what, const char *path, void (*draw)(FILE *f, const void *opaque),
+		   const void *opaque, struct wss_error *err)
 {
 	wss_auto_free char *text = NULL;
 	size_t size = 0;
 
 	if (draw_picture(draw, opaque, &text, &size, err) < 0)
 		return -1;
-	return write_picture(path, text, size, err) < 0 ? plot_failed(option, path, err) : 0;
+	return write_picture(path, text, size, err) < 0 ? plot_failed(what, path, err) : 0;
 }
 
 int wss_terminal_width(void)

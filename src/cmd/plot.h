@@ -9,10 +9,10 @@
 
 /*
  * Checks before a measurement whether wss_plot_write() could write to path (NULL: there will
- * be no picture). alone: the command prints nothing else, so "-" is allowed; otherwise it is a
- * WSS_ERR_USAGE. WSS_ERR_FAILED.
+ * be no picture). what names the setting in messages. alone: nothing else is printed, so "-" is
+ * allowed; otherwise it is a WSS_ERR_USAGE. WSS_ERR_FAILED.
  */
-int wss_plot_check(const char *path, bool alone, struct wss_error *err);
+int wss_plot_check(const char *what, const char *path, bool alone, struct wss_error *err);
 
 /*
  * Writes a picture, drawn by draw(f, opaque), to a new file that only its owner may read, then
@@ -21,14 +21,8 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err);
  * directly. WSS_ERR_FAILED, also if path is any other FIFO, device or symbolic link, or a
  * recording or database, which a picture never replaces. WSS_ERR_INTERRUPTED.
  */
-int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
-		   struct wss_error *err);
-
-/* The same for another option that names a file to write, "--html", in messages. */
-int wss_plot_check_of(const char *option, const char *path, bool alone, struct wss_error *err);
-int wss_plot_write_of(const char *option, const char *path,
-		      void (*draw)(FILE *f, const void *opaque), const void *opaque,
-		      struct wss_error *err);
+int wss_plot_write(const char *what, const char *path, void (*draw)(FILE *f, const void *opaque),
+		   const void *opaque, struct wss_error *err);
 
 /* Returns the terminal's width in columns; 80 if there is no terminal. */
 int wss_terminal_width(void);

@@ -176,5 +176,6 @@ int wss_profile_plot(struct profile_run *run, struct wss_error *err)
 		profile_describe_source(run, &run->profiles[i], &chart.source, extra,
 					sizeof(extra));
 	}
-	return chart.n ? wss_plot_write(run->options->plot, profile_draw, &chart, err) : 0;
+	return chart.n ? wss_plot_write("--plot", run->options->plot, profile_draw, &chart, err)
+		       : 0;
 }

@@ -247,7 +247,7 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	options.round.measure.window.curve = true;
 	if (profile_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (wss_plot_check(options.plot, false, &err) < 0 ||
+	if (wss_plot_check("--plot", options.plot, false, &err) < 0 ||
 	    wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
 		return wss_cli_error(&err);
 	code = profile_targets(cli, &options, &targets);

@@ -232,7 +232,7 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 	if (!run->plot)
 		return 0;
 	if (run->n_moments)
-		return wss_plot_write(run->plot, backtest_draw, run, err);
+		return wss_plot_write("--plot", run->plot, backtest_draw, run, err);
 	wss_warn("--plot: there is no judged hour to draw");
 	return 0;
 }
@@ -249,7 +249,7 @@ int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *
 	size_t n;
 	int r;
 
-	if (wss_plot_check(options->plot, false, &err) < 0 ||
+	if (wss_plot_check("--plot", options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view, &recommend_backtest_layout,
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);

@@ -235,7 +235,7 @@ static int recommend_guests(struct recommend *run, struct wss_error *err)
 	if (wss_sizing_open(&run->options->sizing, &run->history, err) == 0)
 		r = recommend_targets(run, err);
 	if (r == 0 && run->options->plot && run->n_curves)
-		r = wss_plot_write(run->options->plot, curves_draw, run, err);
+		r = wss_plot_write("--plot", run->options->plot, curves_draw, run, err);
 	else if (r == 0 && run->options->plot)
 		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
 	return r;
@@ -264,7 +264,7 @@ static int recommend_print(struct wss_cli *cli, const struct recommend_options *
 	int r;
 
 	run.since = wss_advice_since(advice, wss_clock_wall_seconds());
-	if (wss_plot_check(options->plot, false, &err) < 0 ||
+	if (wss_plot_check("--plot", options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
 			    advice->what_if_bytes.known ? &recommend_what_if_layout
 							: recommend_layout_of(options),

@@ -110,7 +110,7 @@ static int report_write_html(const char *path, const struct wss_refset_report *r
 	if (fclose(stream) != 0 && r == 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
-		r = wss_plot_write_of("--html", path, report_draw_html, &json, err);
+		r = wss_plot_write("--html", path, report_draw_html, &json, err);
 	free(json.text);
 	return r;
 }
@@ -133,7 +133,7 @@ static int report_print(const struct wss_cli *cli, const struct report_options *
 	wss_files_note_degraded(file);
 	/* Files come first, so that nothing has been printed if one fails. */
 	if (options->files.plot &&
-	    wss_plot_write(options->files.plot, report_draw, &report, err) < 0)
+	    wss_plot_write("--plot", options->files.plot, report_draw, &report, err) < 0)
 		return -1;
 	if (options->html && report_write_html(options->html, &report, err) < 0)
 		return -1;
@@ -183,8 +183,8 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	    wss_cli_view(cli, layouts[0], &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, 1, &err) < 0)
 		return wss_cli_error(&err);
-	if (wss_plot_check(options.files.plot, false, &err) < 0 ||
-	    wss_plot_check_of("--html", options.html, false, &err) < 0)
+	if (wss_plot_check("--plot", options.files.plot, false, &err) < 0 ||
+	    wss_plot_check("--html", options.html, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
 	if (r == 0) {

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/newfile.h"
 #include "pages/recording.h"
 
 #define WSS_REC_VERSION 1
-#define WSS_REC_MAGIC "VWSSREC\n"
 #define WSS_REC_PREAMBLE_BYTES 16
 #define WSS_REC_HEADER_MAX (1U << 20) /* bytes after the preamble, without the checksum */
 #define WSS_REC_FRAME_BYTES 24

@@ -89,6 +89,21 @@ TEST(test_old_file_stays)
 	assert_file_holds(path, "new");
 }
 
+/* A picture never replaces what it may be drawn from. */
+TEST(test_measurements_are_known)
+{
+	assert_false(wss_newfile_is_measured(path));
+	put(path, "VWSSREC\nand more", 0600);
+	assert_true(wss_newfile_is_measured(path));
+	put(path, "VWSSREC", 0600);
+	assert_false(wss_newfile_is_measured(path));
+	put(path, "<svg", 0600);
+	assert_false(wss_newfile_is_measured(path));
+	remove(path);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_false(wss_newfile_is_measured(path));
+}
+
 TEST(test_name_is_taken)
 {
 	struct wss_error err = WSS_ERROR_INIT;
