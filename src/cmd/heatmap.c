@@ -6,7 +6,7 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "help-text.h"
 #include "pages/heat.h"
 #include "pages/marks.h"

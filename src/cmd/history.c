@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "cmd/store-options.h"
 #include "cmd/stored-guests.h"
 #include "help-text.h"

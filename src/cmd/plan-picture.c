@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "cmd/plan.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "fleet/plan-chart.h"
 
 static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,

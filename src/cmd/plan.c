@@ -9,7 +9,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/files.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "help-text.h"
 #include "show/width.h"
 

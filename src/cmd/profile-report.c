@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/number.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "cmd/profile.h"
 #include "measure/growth-chart.h"
 

@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "cmd/profile.h"
 #include "cmd/window-options.h"
 #include "help-text.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "cmd/stored-guests.h"
 #include "host/inventory.h"
 #include "measure/policy-element.h"

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "help-text.h"
 #include "history/missrate-chart.h"
 #include "host/inventories.h"

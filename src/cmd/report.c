@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 #include "help-text.h"
 #include "pages/refset-chart.h"
 #include "pages/refset-columns.h"

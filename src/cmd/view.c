@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "cmd/plot.h"
+#include "show/plot.h"
 
 void wss_cli_view_option(struct wss_cli *cli, int c, const char *value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/plot.h"
+#include "show/plot.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Shared by the commands that draw: where pictures go, and the width of the terminal. */
+/* Writes pictures to files, and asks the terminal for its width. */
 #pragma once
 
 #include <stdbool.h>
