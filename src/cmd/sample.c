@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/sample-order.h"
+#include "measure/sample-order.h"
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"

@@ -2,7 +2,7 @@
 /* The order in which samples of many guests are printed. */
 #include "hosttest.h"
 
-#include "cmd/sample-order.h"
+#include "measure/sample-order.h"
 
 #define N 3
 

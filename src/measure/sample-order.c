@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/sample-order.h"
+#include "measure/sample-order.h"
 
 #include <stdlib.h>
 #include <string.h>
