@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +10,41 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "show/plot.h"
-#include "cmd/profile.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
+#include "measure/growth-report.h"
 #include "measure/round.h"
+#include "show/plot.h"
 #include "show/progress.h"
 
 #define FROM_DEFAULT_NS WSS_NS_PER_MS
 #define TO_DEFAULT_NS (40 * WSS_NS_PER_S)
 #define TO_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define REPEAT_MAX 1000
+
+struct profile_options {
+	struct wss_round_options round;
+	uint64_t deadline_ns;
+	uint64_t from_ns;
+	const char *plot;
+};
+
+struct guest_profile {
+	struct wss_growth growth;
+	unsigned vcpus; /* vCPUs of the guest, at least 1 */
+};
+
+struct profile_run {
+	const struct wss_cli *cli;
+	const struct profile_options *options;
+	struct guest_profile *profiles; /* n elements, one for each guest */
+	size_t n;
+	size_t missed_by_none; /* guests that were left out and do not count as failed */
+	size_t name_width;
+	char host[65];
+	struct wss_tally tally;
+	struct wss_progress *line; /* shown on the terminal; NULL if there is none */
+};
 
 enum { OPT_FROM = 1, OPT_TO, OPT_REPEAT, OPT_PLOT };
 
@@ -63,7 +88,7 @@ static int profile_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct profile_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &wss_profile_layout, err) < 0)
+	    wss_cli_view(cli, &wss_growth_layout, err) < 0)
 		return -1;
 	if (options->from_ns >= options->round.measure.window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
@@ -75,11 +100,7 @@ static int profile_parse(struct wss_cli *cli, int argc, char **argv,
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-/* Whether two windows may be averaged, that is, have the same method and granularity. */
-static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
-{
-	return a->method == b->method && a->granularity_bytes.value == b->granularity_bytes.value;
-}
+/* --- what is measured --- */
 
 static bool profile_on_opened(struct wss_target *target, void *opaque)
 {
@@ -111,24 +132,17 @@ static void profile_on_sample(struct wss_target *target, const struct wss_sample
 	struct profile_run *run = opaque;
 
 	if (!wss_sample_measured(sample)) {
-		if (last && !profile->windows)
+		if (last && !profile->growth.windows)
 			wss_tally_bad(&run->tally, sample->domain, &sample->error);
 		else
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
 	}
-	if (profile->windows && !same_kind(sample, &profile->last)) {
+	if (!wss_growth_add(&profile->growth, sample,
+			    wss_tracker_by_name(sample->method)->touch_faults ? profile->vcpus : 0))
 		wss_warn("%s: leaving out a window of another granularity", sample->domain);
-		return;
-	}
-	wss_grid_add(&profile->grid, sample->curve, sample->n_curve,
-		     wss_tracker_by_name(sample->method)->touch_faults ? profile->vcpus : 0);
-	profile->last = *sample;
-	profile->windows++;
-	if (sample->quality == WSS_QUALITY_DEGRADED) {
-		profile->degraded++;
+	else if (sample->quality == WSS_QUALITY_DEGRADED)
 		profile_print_notes(sample);
-	}
 }
 
 static void profile_on_trouble(struct wss_target *target, const struct wss_error *error,
@@ -137,7 +151,7 @@ static void profile_on_trouble(struct wss_target *target, const struct wss_error
 	struct guest_profile *profile = target->data;
 	struct profile_run *run = opaque;
 
-	if (profile->windows)
+	if (profile->growth.windows)
 		wss_warn("%s: %s", target->name, error->text);
 	else
 		wss_tally_bad(&run->tally, target->name, error);
@@ -156,6 +170,87 @@ static const struct wss_round_events events = {
 	.progress = profile_on_progress,
 };
 
+/* --- what is printed --- */
+
+static int profile_print_rows(const struct profile_run *run, struct wss_error *err)
+{
+	struct wss_report *report;
+
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &wss_growth_layout, &report,
+			    err) < 0)
+		return -1;
+	wss_report_set_first_width(report, run->name_width);
+	for (size_t i = 0; i < run->n; i++)
+		wss_growth_report(&run->profiles[i].growth, report);
+	return wss_report_close(report, err);
+}
+
+/* Prints the table as a drawing, unless columns or an order were requested. */
+static int profile_print(struct profile_run *run, struct wss_error *err)
+{
+	const struct wss_view *view = &run->cli->view;
+
+	if (run->cli->format != WSS_FORMAT_TABLE || view->wide || view->columns || view->sort)
+		return profile_print_rows(run, err);
+	for (size_t i = 0; i < run->n; i++) {
+		const struct wss_growth *growth = &run->profiles[i].growth;
+		struct wss_growth_drawn drawn = wss_growth_drawn(growth);
+
+		if (growth->windows)
+			wss_growth_print(stdout, &drawn, wss_terminal_width());
+	}
+	return 0;
+}
+
+/* Content of one chart. */
+struct profile_chart {
+	struct wss_chart_source source;
+	const struct wss_growth_drawn *guests;
+	size_t n;
+};
+
+static void profile_draw(FILE *f, const void *opaque)
+{
+	const struct profile_chart *chart = opaque;
+
+	wss_growth_plot(f, &chart->source, chart->guests, chart->n);
+}
+
+/*
+ * Shows the time of the first guest's last window. The number of windows may differ between
+ * guests.
+ */
+static void profile_describe_source(const struct profile_run *run, const struct wss_growth *growth,
+				    struct wss_chart_source *source, char *extra, size_t size)
+{
+	if (source->host)
+		return;
+	source->host = run->host;
+	source->start = growth->last.wall;
+	source->length_ns = growth->last.requested_window_ns;
+	if (growth->windows > 1)
+		snprintf(extra, size, "mean of %u windows", growth->windows);
+	source->extra = extra;
+}
+
+static int profile_plot(struct profile_run *run, struct wss_error *err)
+{
+	wss_auto_free struct wss_growth_drawn *list = wss_xcalloc(run->n, sizeof(*list));
+	struct profile_chart chart = {.guests = list};
+	char extra[48] = "";
+
+	for (size_t i = 0; i < run->n; i++) {
+		const struct wss_growth *growth = &run->profiles[i].growth;
+
+		if (!growth->windows)
+			continue;
+		list[chart.n++] = wss_growth_drawn(growth);
+		profile_describe_source(run, growth, &chart.source, extra, sizeof(extra));
+	}
+	return chart.n ? wss_plot_write("--plot", run->options->plot, profile_draw, &chart, err)
+		       : 0;
+}
+
 /*
  * After an interruption, prints the curves of the complete windows; err states how many there
  * are.
@@ -165,8 +260,8 @@ static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 	size_t windows = 0, wanted = run->options->round.measure.count * run->n;
 
 	for (size_t i = 0; i < run->n; i++)
-		windows += run->profiles[i].windows;
-	if (windows && wss_profile_print(run, err) < 0)
+		windows += run->profiles[i].growth.windows;
+	if (windows && profile_print(run, err) < 0)
 		return;
 	if (windows)
 		wss_error_set(err, WSS_ERR_INTERRUPTED,
@@ -175,6 +270,8 @@ static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 	else
 		wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted: no window was complete");
 }
+
+/* --- the round --- */
 
 static int join_all(struct profile_run *run, struct wss_round *round, struct wss_targets *targets,
 		    struct wss_error *err)
@@ -216,19 +313,19 @@ static int profile_targets(const struct wss_cli *cli, const struct profile_optio
 	memcpy(run.host, host->name, sizeof(run.host));
 	run.profiles = wss_xcalloc(run.n, sizeof(*run.profiles));
 	for (size_t i = 0; i < run.n; i++)
-		wss_grid_init(&run.profiles[i].grid, options->from_ns,
+		wss_grid_init(&run.profiles[i].growth.grid, options->from_ns,
 			      options->round.measure.window.track.window_ns);
 	run.line = wss_progress_begin("measuring", wss_round_length_ns(&options->round, run.n));
 	r = measure_all(&run, targets, &err);
 	wss_progress_end(run.line);
 	for (size_t i = 0; i < run.n; i++)
-		wss_grid_find_knee(&run.profiles[i].grid);
+		wss_grid_find_knee(&run.profiles[i].growth.grid);
 	if (r < 0 && err.code == WSS_ERR_INTERRUPTED)
 		profile_print_kept(&run, &err);
 	else if (r == 0)
-		r = wss_profile_print(&run, &err);
+		r = profile_print(&run, &err);
 	if (r == 0 && options->plot)
-		r = wss_profile_plot(&run, &err);
+		r = profile_plot(&run, &err);
 	free(run.profiles);
 	return r < 0 ? wss_cli_error(&err)
 		     : wss_tally_exit_code(&run.tally, run.n - run.missed_by_none);
@@ -255,7 +352,7 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-static const struct wss_report_layout *const layouts[] = {&wss_profile_layout, NULL};
+static const struct wss_report_layout *const layouts[] = {&wss_growth_layout, NULL};
 
 static const struct wss_option_values values[] = {
 	{"granularity", "native 4k auto"},
