@@ -6,12 +6,12 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
-#include "show/plot.h"
 #include "help-text.h"
 #include "pages/heat.h"
 #include "pages/marks.h"
 #include "pages/range-report.h"
 #include "pages/refset-chart.h"
+#include "show/plot.h"
 
 static const struct wss_report_layout *const layouts[] = {&wss_heat_layout,
 							  &wss_heat_summary_layout, NULL};

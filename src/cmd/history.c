@@ -12,12 +12,12 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "show/plot.h"
 #include "cmd/store-options.h"
 #include "cmd/stored-guests.h"
 #include "help-text.h"
 #include "history/history-chart.h"
 #include "history/history-report.h"
+#include "show/plot.h"
 
 /* A day of samples, and a week of hours or days, fit a screen. */
 #define SPAN_SAMPLES_S WSS_HISTORY_DAY

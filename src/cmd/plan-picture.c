@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "cmd/plan.h"
-#include "show/plot.h"
 #include "fleet/plan-chart.h"
+#include "show/plot.h"
 
 static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,
 				      const struct plan_load *load)

@@ -9,8 +9,8 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/files.h"
-#include "show/plot.h"
 #include "help-text.h"
+#include "show/plot.h"
 #include "show/width.h"
 
 /* For all answers of an API together. */

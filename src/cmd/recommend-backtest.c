@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "show/plot.h"
 #include "cmd/stored-guests.h"
 #include "host/inventory.h"
 #include "measure/policy-element.h"
+#include "show/plot.h"
 #include "sizing/backtest-chart.h"
 #include "sizing/replay.h"
 

@@ -10,12 +10,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "show/plot.h"
 #include "help-text.h"
 #include "history/missrate-chart.h"
 #include "host/inventories.h"
 #include "host/inventory.h"
 #include "measure/policy-element.h"
+#include "show/plot.h"
 
 struct recommend {
 	const struct wss_cli *cli;

@@ -9,13 +9,13 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
-#include "show/plot.h"
 #include "help-text.h"
 #include "pages/refset-chart.h"
 #include "pages/refset-columns.h"
 #include "pages/refset-report.h"
 #include "pages/refset.h"
 #include "serve/page.h"
+#include "show/plot.h"
 
 /* --columns and --sort refer to the first layout. */
 static const struct wss_report_layout *const layouts[] = {
