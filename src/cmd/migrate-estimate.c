@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/migrate-estimate.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "cmd/files.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
+#include "migration/migration-report.h"
 #include "recording/recorded-writes.h"
 #include "recording/written.h"
 #include "show/progress.h"
@@ -149,7 +148,7 @@ static int migrate_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct migrate_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &migrate_layout, err) < 0 ||
+	    wss_cli_view(cli, &wss_migration_layout, err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, err) < 0 || subject_check(cli, options, err) < 0)
 		return -1;
 	if (!options->bandwidth)
@@ -206,13 +205,13 @@ static void content_estimate(const struct wss_sample *sample, struct wss_migrati
 }
 
 /* name and uuid: of the guest, by which they may not be known any more. */
-static void guest_fill(struct migrate_guest *guest, const char *name, const char *uuid,
+static void guest_fill(struct wss_migration_guest *guest, const char *name, const char *uuid,
 		       const struct wss_written_result *result,
 		       const struct migrate_options *options)
 {
 	bool measured = wss_sample_measured(&result->sample);
 
-	*guest = (struct migrate_guest){
+	*guest = (struct wss_migration_guest){
 		.domain = name,
 		.uuid = uuid,
 		.method = measured ? result->sample.method : NULL,
@@ -229,7 +228,8 @@ static void guest_fill(struct migrate_guest *guest, const char *name, const char
 }
 
 /* Names what is missing in the bounds. */
-static void say_missing(const struct migrate_guest *guest, const struct wss_written_result *result)
+static void say_missing(const struct wss_migration_guest *guest,
+			const struct wss_written_result *result)
 {
 	const struct wss_sample *sample = &result->sample;
 
@@ -247,22 +247,23 @@ static void say_missing(const struct migrate_guest *guest, const struct wss_writ
 		wss_log(WSS_LOG_DEBUG, "%s: note: %s", guest->domain, sample->notes[i]);
 }
 
-static int migrate_print(const struct wss_cli *cli, const struct migrate_guest *guest,
+static int migrate_print(const struct wss_cli *cli, const struct wss_migration_guest *guest,
 			 struct wss_error *err)
 {
-	struct migrate_row rows[MIGRATE_MODES];
+	struct wss_migration_row rows[WSS_MIGRATION_MODES];
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, cli->format, &cli->view, &migrate_layout, &report, err) < 0)
+	if (wss_report_open(stdout, cli->format, &cli->view, &wss_migration_layout, &report, err) <
+	    0)
 		return -1;
 	wss_report_hold(report);
-	for (int mode = 0; mode < MIGRATE_MODES; mode++) {
-		migrate_row_init(&rows[mode], guest, (enum migrate_mode)mode);
+	for (int mode = 0; mode < WSS_MIGRATION_MODES; mode++) {
+		wss_migration_row_init(&rows[mode], guest, (enum wss_migration_mode)mode);
 		wss_report_row(report, &rows[mode]);
 	}
 	if (wss_report_close(report, err) < 0)
 		return -1;
-	migrate_notes(guest, rows);
+	wss_migration_notes(guest, rows);
 	return 0;
 }
 
@@ -284,7 +285,7 @@ static int recording_say_degraded(const struct wss_recording *recording,
 	return 0;
 }
 
-static int recording_fill(struct migrate_guest *guest, const struct wss_recording *recording,
+static int recording_fill(struct wss_migration_guest *guest, const struct wss_recording *recording,
 			  const struct wss_recorded_writes *writes,
 			  const struct migrate_options *options, struct wss_error *err)
 {
@@ -295,7 +296,7 @@ static int recording_fill(struct migrate_guest *guest, const struct wss_recordin
 	if (recording_say_degraded(recording, &result, err) < 0)
 		return -1;
 	most = fmax(result.ram_bytes - result.ballooned_bytes, result.touched_bytes);
-	*guest = (struct migrate_guest){
+	*guest = (struct wss_migration_guest){
 		.domain = recording->domain,
 		.uuid = recording->uuid,
 		.method = recording->method,
@@ -322,7 +323,7 @@ static int recording_read(const struct wss_cli *cli, const struct migrate_option
 	};
 	const struct wss_recording *recording = wss_recfile_recording(file);
 	struct wss_recorded_writes *writes;
-	struct migrate_guest guest;
+	struct wss_migration_guest guest;
 	int r;
 
 	if (wss_recorded_writes_new(recording, wss_recfile_budget(file), &writes, err) < 0)
@@ -410,7 +411,7 @@ static int migrate_target(const struct wss_cli *cli, const struct migrate_option
 {
 	wss_auto_free struct wss_written_result *result = wss_xcalloc(1, sizeof(*result));
 	char name[WSS_NAME_MAX], uuid[WSS_UUID_TEXT_MAX];
-	struct migrate_guest guest;
+	struct wss_migration_guest guest;
 	struct wss_progress *line;
 	int r;
 
@@ -466,13 +467,15 @@ static const struct wss_option_values values[] = {
 	{NULL, NULL},
 };
 
+static const struct wss_report_layout *const layouts[] = {&wss_migration_layout, NULL};
+
 const struct wss_command wss_cmd_migrate_estimate = {
 	.name = "migrate-estimate",
 	.summary = "estimate how a live migration of a guest would go",
 	.help = wss_help_migrate_estimate,
 	.long_options = long_options,
 	.take = migrate_take,
-	.layouts = migrate_layouts,
+	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.values = values,
 	.run = migrate_run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/migrate-estimate.h"
+#include "migration/migration-report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static bool run_downtime(const struct wss_migration_run *run, double *ret_value)
  * Returns a figure at one end of the bounds. What is unbounded, because a run may never end,
  * has no high end. If all of them go on forever, there is no low end either.
  */
-static bool row_figure(const struct migrate_row *row, run_figure figure, enum wss_end end,
+static bool row_figure(const struct wss_migration_row *row, run_figure figure, enum wss_end end,
 		       double *ret_value)
 {
 	double value, low = INFINITY, high = 0;
@@ -66,7 +66,7 @@ static struct wss_value value_of(double value, enum wss_kind kind)
 		wss_u64_from_double((kind == WSS_KIND_DURATION ? value * 1e9 : value) + 0.5), kind);
 }
 
-static struct wss_value row_value(const struct migrate_row *row, run_figure figure,
+static struct wss_value row_value(const struct wss_migration_row *row, run_figure figure,
 				  enum wss_end end, enum wss_kind kind)
 {
 	double value;
@@ -89,14 +89,14 @@ FIGURES(sent, run_sent, WSS_KIND_BYTES)
 FIGURES(seconds, run_seconds, WSS_KIND_DURATION)
 FIGURES(downtime, run_downtime, WSS_KIND_DURATION)
 
-static const void *migrate_guest(const void *row)
+static const void *wss_migration_guest(const void *row)
 {
-	return ((const struct migrate_row *)row)->guest;
+	return ((const struct wss_migration_row *)row)->guest;
 }
 
 static const void *expected_of(const void *row)
 {
-	return &((const struct migrate_row *)row)->runs[WSS_END_EXPECTED];
+	return &((const struct wss_migration_row *)row)->runs[WSS_END_EXPECTED];
 }
 
 static const char *const ends_names[] = {
@@ -105,24 +105,25 @@ static const char *const ends_names[] = {
 	[WSS_MIGRATION_NEVER] = "no",
 };
 
-static const char *const mode_names[MIGRATE_MODES] = {
-	[MIGRATE_PRECOPY] = "pre-copy",
-	[MIGRATE_AUTO_CONVERGE] = "auto-converge",
-	[MIGRATE_POSTCOPY] = "post-copy",
+static const char *const mode_names[WSS_MIGRATION_MODES] = {
+	[WSS_MIGRATION_PRECOPY] = "pre-copy",
+	[WSS_MIGRATION_AUTO_CONVERGE] = "auto-converge",
+	[WSS_MIGRATION_POSTCOPY] = "post-copy",
 };
 
 static struct wss_value migrate_get_mode(const void *row)
 {
-	return wss_value_text(mode_names[((const struct migrate_row *)row)->mode]);
+	return wss_value_text(mode_names[((const struct wss_migration_row *)row)->mode]);
 }
 
 static struct wss_value migrate_get_converges(const void *row)
 {
-	return wss_value_text(ends_names[((const struct migrate_row *)row)->ends]);
+	return wss_value_text(ends_names[((const struct wss_migration_row *)row)->ends]);
 }
 
-#define FIELD(member, kind) WSS_FIELD(struct migrate_row, member, kind)
-#define GUEST(member, kind) WSS_FIELD_OF(migrate_guest, struct migrate_guest, member, kind)
+#define FIELD(member, kind) WSS_FIELD(struct wss_migration_row, member, kind)
+#define GUEST(member, kind) \
+	WSS_FIELD_OF(wss_migration_guest, struct wss_migration_guest, member, kind)
 #define EXPECTED(member, kind) WSS_FIELD_OF(expected_of, struct wss_migration_run, member, kind)
 
 static const struct wss_column columns[] = {
@@ -195,7 +196,7 @@ static const struct wss_column columns[] = {
 	 "Upper bound, in bytes"},
 };
 
-const struct wss_report_layout migrate_layout = {
+const struct wss_report_layout wss_migration_layout = {
 	.schema = "virt-wss/migration/1",
 	.array_key = "migrations",
 	.columns = columns,
@@ -207,8 +208,6 @@ const struct wss_report_layout migrate_layout = {
 		"seconds_high,downtime_seconds,throttle_percent,pass_bytes,pass_seconds,"
 		"content_bytes,measured_seconds,written_bytes",
 };
-
-const struct wss_report_layout *const migrate_layouts[] = {&migrate_layout, NULL};
 
 static void figure_format(double value, enum wss_kind kind, char *ret_text, size_t size)
 {
@@ -222,10 +221,10 @@ static void figure_format(double value, enum wss_kind kind, char *ret_text, size
 
 /* Writes both bounds: "1.1-1.4 GiB", "900 MiB-1.1 GiB", ">= 1.1 GiB" if there is no high one.
  */
-static void range_format(const struct migrate_row *row, run_figure figure, enum wss_kind kind,
-			 char ret_text[MIGRATE_TEXT])
+static void range_format(const struct wss_migration_row *row, run_figure figure, enum wss_kind kind,
+			 char ret_text[WSS_MIGRATION_TEXT_MAX])
 {
-	char from[MIGRATE_TEXT / 2 - 1], to[MIGRATE_TEXT / 2 - 1];
+	char from[WSS_MIGRATION_TEXT_MAX / 2 - 1], to[WSS_MIGRATION_TEXT_MAX / 2 - 1];
 	const char *unit;
 	double low, high;
 
@@ -234,36 +233,37 @@ static void range_format(const struct migrate_row *row, run_figure figure, enum 
 		return;
 	figure_format(low, kind, from, sizeof(from));
 	if (!row_figure(row, figure, WSS_END_HIGH, &high)) {
-		snprintf(ret_text, MIGRATE_TEXT, ">= %s", from);
+		snprintf(ret_text, WSS_MIGRATION_TEXT_MAX, ">= %s", from);
 		return;
 	}
 	figure_format(high, kind, to, sizeof(to));
 	unit = strchr(to, ' ');
 	if (!strcmp(from, to))
-		snprintf(ret_text, MIGRATE_TEXT, "%s", to);
+		snprintf(ret_text, WSS_MIGRATION_TEXT_MAX, "%s", to);
 	else if (unit && strchr(from, ' ') && !strcmp(strchr(from, ' '), unit))
-		snprintf(ret_text, MIGRATE_TEXT, "%.*s-%s", (int)strcspn(from, " "), from, to);
+		snprintf(ret_text, WSS_MIGRATION_TEXT_MAX, "%.*s-%s", (int)strcspn(from, " "), from,
+			 to);
 	else
-		snprintf(ret_text, MIGRATE_TEXT, "%s-%s", from, to);
+		snprintf(ret_text, WSS_MIGRATION_TEXT_MAX, "%s-%s", from, to);
 }
 
-void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest,
-		      enum migrate_mode mode)
+void wss_migration_row_init(struct wss_migration_row *row, const struct wss_migration_guest *guest,
+			    enum wss_migration_mode mode)
 {
-	*row = (struct migrate_row){.guest = guest, .mode = mode};
+	*row = (struct wss_migration_row){.guest = guest, .mode = mode};
 	for (int end = 0; end < WSS_ENDS; end++)
 		row->runs[end] =
-			mode == MIGRATE_POSTCOPY
+			mode == WSS_MIGRATION_POSTCOPY
 				? wss_migration_postcopy(&guest->migration, (enum wss_end)end)
 				: wss_migration_precopy(&guest->migration,
-							mode == MIGRATE_AUTO_CONVERGE,
+							mode == WSS_MIGRATION_AUTO_CONVERGE,
 							(enum wss_end)end);
 	row->measured_s = wss_writes_seconds(&guest->migration.writes);
 	for (int end = 0; end < WSS_ENDS; end++)
 		row->written[end] =
 			wss_writes_at(&guest->migration.writes, row->measured_s, (enum wss_end)end);
-	row->ends =
-		wss_migration_judge(&guest->migration, mode == MIGRATE_AUTO_CONVERGE, row->runs);
+	row->ends = wss_migration_judge(&guest->migration, mode == WSS_MIGRATION_AUTO_CONVERGE,
+					row->runs);
 	range_format(row, run_passes, WSS_KIND_COUNT, row->passes);
 	range_format(row, run_sent, WSS_KIND_BYTES, row->sent);
 	range_format(row, run_seconds, WSS_KIND_DURATION, row->time);
@@ -271,7 +271,7 @@ void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest
 }
 
 /* Notes how much a run that does not converge sends in each further pass. */
-static void note_endless(const struct migrate_row *row)
+static void note_endless(const struct wss_migration_row *row)
 {
 	const struct wss_migration_run *run = &row->runs[WSS_END_EXPECTED];
 	char bytes[16], time[16];
@@ -286,7 +286,7 @@ static void note_endless(const struct migrate_row *row)
 }
 
 /* Notes why it is not known whether a migration ends. */
-static void note_unknown(const struct migrate_row *row)
+static void note_unknown(const struct wss_migration_row *row)
 {
 	unsigned long long n = row->guest->migration.n_windows;
 
@@ -298,20 +298,22 @@ static void note_unknown(const struct migrate_row *row)
 			WSS_MIGRATION_WINDOWS_MIN);
 }
 
-void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *rows)
+void wss_migration_notes(const struct wss_migration_guest *guest,
+			 const struct wss_migration_row *rows)
 {
 	const struct wss_migration *migration = &guest->migration;
 	const struct wss_migration_run *slowed =
-		&rows[MIGRATE_AUTO_CONVERGE].runs[WSS_END_EXPECTED];
-	const struct wss_migration_run *later = &rows[MIGRATE_POSTCOPY].runs[WSS_END_EXPECTED];
+		&rows[WSS_MIGRATION_AUTO_CONVERGE].runs[WSS_END_EXPECTED];
+	const struct wss_migration_run *later =
+		&rows[WSS_MIGRATION_POSTCOPY].runs[WSS_END_EXPECTED];
 	double measured_s = wss_writes_seconds(&migration->writes);
 	double first_s = later->seconds - later->downtime_s - later->pass_seconds;
 	char content[16], ram[16], time[16], known[16];
 
-	note_endless(&rows[MIGRATE_PRECOPY]);
-	note_endless(&rows[MIGRATE_AUTO_CONVERGE]);
-	note_unknown(&rows[MIGRATE_PRECOPY]);
-	note_unknown(&rows[MIGRATE_AUTO_CONVERGE]);
+	note_endless(&rows[WSS_MIGRATION_PRECOPY]);
+	note_endless(&rows[WSS_MIGRATION_AUTO_CONVERGE]);
+	note_unknown(&rows[WSS_MIGRATION_PRECOPY]);
+	note_unknown(&rows[WSS_MIGRATION_AUTO_CONVERGE]);
 	if (slowed->throttle_percent)
 		wss_log(WSS_LOG_INFO,
 			"%s: note: auto-converge takes up to %u%% of its time from each "
