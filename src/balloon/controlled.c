@@ -328,13 +328,13 @@ static int begin_reclaiming(struct controlled *controlled, const struct wss_look
 			    struct wss_error *err)
 {
 	char gain[16], least[16], text[80];
-	struct wss_plan plan;
+	struct wss_balloon_plan plan;
 
-	wss_plan_make(look, &plan);
-	if (plan.action == WSS_PLAN_REFUSED)
+	wss_balloon_plan_make(look, &plan);
+	if (plan.action == WSS_BALLOON_PLAN_REFUSED)
 		return refuse(err, plan.reason);
 	/* Its resident memory grows while it runs: wss_balloon_next() waits for that. */
-	if (plan.action != WSS_PLAN_FUTILE)
+	if (plan.action != WSS_BALLOON_PLAN_FUTILE)
 		return 0;
 	wss_size_format(plan.gain_bytes.value, gain, sizeof(gain));
 	wss_size_format(wss_keep_least_gain(look->view.actual_bytes.value), least, sizeof(least));

@@ -111,21 +111,21 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	struct wss_error refusal = WSS_ERROR_INIT;
 	struct wss_look look = sight->look;
 	struct wss_need need;
-	struct wss_plan plan;
+	struct wss_balloon_plan plan;
 
 	if (wss_look_journal(run->history, target->guest->config.uuid, &look, err) < 0 ||
 	    wss_need_read(&run->options->sizing.advice, run->history, target->guest->config.uuid,
 			  &target->policy, &need, err) < 0)
 		return -1;
 	wss_look_join(&need, &look);
-	wss_plan_make(&look, &plan);
-	row->action = wss_plan_action_name(plan.action);
+	wss_balloon_plan_make(&look, &plan);
+	row->action = wss_balloon_plan_action_name(plan.action);
 	snprintf(row->reason, sizeof(row->reason), "%s", plan.reason);
 	row->from_bytes = look.view.actual_bytes;
 	row->to_bytes = plan.to_bytes;
 	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
-	if (plan.action != WSS_PLAN_REFUSED)
+	if (plan.action != WSS_BALLOON_PLAN_REFUSED)
 		return 0;
 	wss_error_set(&refusal, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
 	/* A refusal is an error only for a guest that was named: among all guests some are always refused. */

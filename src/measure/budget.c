@@ -36,13 +36,13 @@ static uint64_t affordable_period_ns(const struct wss_budget *budget, uint64_t v
 	return share > 0 ? wss_u64_from_double((double)vcpu_ns / share) : UINT64_MAX;
 }
 
-struct wss_plan wss_pace_plan(const struct wss_pace *pace, const struct wss_budget *budget,
-			      const struct wss_window_cost *predicted, unsigned n_vcpus,
-			      enum wss_window_kind wanted, uint64_t period_ns)
+struct wss_window_plan wss_pace_plan(const struct wss_pace *pace, const struct wss_budget *budget,
+				     const struct wss_window_cost *predicted, unsigned n_vcpus,
+				     enum wss_window_kind wanted, uint64_t period_ns)
 {
 	uint64_t affordable_ns = affordable_period_ns(budget, predicted->vcpu_ns, n_vcpus);
 	uint64_t doubled_ns = wss_u64_mul(period_ns, 1ULL << pace->doublings);
-	struct wss_plan plan = {
+	struct wss_window_plan plan = {
 		.kind = wanted < pace->kind ? wanted : pace->kind,
 		.period_ns = wss_u64_max(doubled_ns, affordable_ns),
 	};

@@ -90,7 +90,7 @@ enum wss_verdict {
 	WSS_VERDICT_DEARER, /* refused: windows cost more than predicted, again and again */
 };
 
-struct wss_plan {
+struct wss_window_plan {
 	enum wss_verdict verdict;
 	enum wss_window_kind kind; /* of the next window, no dearer than what was wanted */
 	/*
@@ -104,9 +104,9 @@ struct wss_plan {
  * Plans the next window of a guest with n_vcpus (at least 1): wanted is the kind it should have,
  * period_ns how often, predicted what the window would cost.
  */
-struct wss_plan wss_pace_plan(const struct wss_pace *pace, const struct wss_budget *budget,
-			      const struct wss_window_cost *predicted, unsigned n_vcpus,
-			      enum wss_window_kind wanted, uint64_t period_ns);
+struct wss_window_plan wss_pace_plan(const struct wss_pace *pace, const struct wss_budget *budget,
+				     const struct wss_window_cost *predicted, unsigned n_vcpus,
+				     enum wss_window_kind wanted, uint64_t period_ns);
 
 /*
  * Takes account of a window of that kind which was measured: predicted before, and what it cost. Returns

@@ -107,7 +107,7 @@ static uint64_t window_start_ns(const struct wss_visit *visit, const struct wss_
 
 /* The visit goes on with another window like this one, unless the next is to be of another kind. */
 static void visit_continue(struct wss_visit *visit, const struct wss_watch_guest *guest,
-			   const struct wss_plan *plan)
+			   const struct wss_window_plan *plan)
 {
 	if (!visit->continuous)
 		return;
@@ -151,7 +151,7 @@ static void guest_account(struct wss_watch_guest *guest, struct wss_visit *visit
 	struct wss_watched *watched = &guest->watched;
 	struct wss_window_cost bound = visit->bound, cost = wss_visit_cost(visit, sample);
 	struct wss_window_cost charged = guest_charge(guest, visit, sample, &cost);
-	struct wss_plan plan;
+	struct wss_window_plan plan;
 
 	/* A method that predicts nothing is taken at its word afterwards. */
 	if (!sample->cost.predicted_stall_ns.known)
@@ -289,7 +289,7 @@ static void guest_charge_wasted(struct wss_watch_guest *guest, struct wss_visit 
 {
 	struct wss_watched *watched = &guest->watched;
 	struct wss_window_cost cost = wss_visit_cost(visit, sample), charged;
-	struct wss_plan plan;
+	struct wss_window_plan plan;
 
 	if (!visit->admitted)
 		return;

@@ -103,7 +103,7 @@ struct wss_visit {
 	struct wss_window_cost predicted;
 	/* A window that costs more than this is dearer than predicted (measure/budget.h). */
 	struct wss_window_cost bound;
-	struct wss_plan plan;
+	struct wss_window_plan plan;
 };
 
 /*

@@ -12,7 +12,8 @@ static const struct wss_budget budget = WSS_BUDGET_INIT;
 static const struct wss_window_cost cheap = {
 	.stall_ns = 4 * MS, .faults = 1000, .faults_ns = 2 * MS, .vcpu_ns = 18 * MS};
 
-static struct wss_plan plan_of(const struct wss_pace *pace, const struct wss_window_cost *cost)
+static struct wss_window_plan plan_of(const struct wss_pace *pace,
+				      const struct wss_window_cost *cost)
 {
 	return wss_pace_plan(pace, &budget, cost, 4, WSS_WINDOW_FINE, PERIOD);
 }
@@ -125,7 +126,7 @@ TEST(test_a_stall_counts_as_well)
 TEST(test_gives_up_and_tries_again_the_next_day)
 {
 	struct wss_pace pace = {0};
-	struct wss_plan plan;
+	struct wss_window_plan plan;
 	unsigned windows = 0;
 
 	for (; !pace.given_up; windows++)

@@ -1320,11 +1320,12 @@ TEST(test_what_a_kernel_keeps)
 }
 
 /* A reason that is wider would make the table of a dry run wider than 80 columns. */
-static void assert_reason_fits(struct wss_look *look, enum wss_plan_action action, const char *part)
+static void assert_reason_fits(struct wss_look *look, enum wss_balloon_plan_action action,
+			       const char *part)
 {
-	struct wss_plan plan;
+	struct wss_balloon_plan plan;
 
-	wss_plan_make(look, &plan);
+	wss_balloon_plan_make(look, &plan);
 	assert_int_equal(plan.action, action);
 	if (!strstr(plan.reason, part))
 		fail_msg("%s", plan.reason);
@@ -1343,7 +1344,7 @@ static void assert_hazard(const struct wss_domxml *config, const char *part)
 
 	guest.config.has_balloon = true;
 	assert_int_equal(wss_look_take(&guest, &policy, &reports, &look, &err), 0);
-	assert_reason_fits(&look, WSS_PLAN_REFUSED, part);
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_REFUSED, part);
 }
 
 TEST(test_reasons_fit)
@@ -1359,27 +1360,28 @@ TEST(test_reasons_fit)
 		      "may be encrypted");
 	assert_hazard(&(struct wss_domxml){.locked = true}, "locked");
 	assert_hazard(&(struct wss_domxml){.hugepages = true}, "huge pages");
-	assert_reason_fits(&look, WSS_PLAN_REFUSED, "too early: 0 of 10 windows");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_REFUSED, "too early: 0 of 10 windows");
 	look.facts.confidence = WSS_CONFIDENCE_HIGH;
 	look.view.wss_age_s = 400 * 86400;
-	assert_reason_fits(&look, WSS_PLAN_REFUSED, "last measured 400 d ago");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_REFUSED, "last measured 400 d ago");
 	look.facts.current = true;
 	for (int i = 0; i < WSS_SIZING_REASONS; i++) {
 		look.reason = i;
-		assert_reason_fits(&look, WSS_PLAN_SHRINK, wss_sizing_reason_name(look.reason));
+		assert_reason_fits(&look, WSS_BALLOON_PLAN_SHRINK,
+				   wss_sizing_reason_name(look.reason));
 	}
 	/* What limits it is named, in turn: the newest window, the guest's own report, the
 	 * minimum. */
 	look.view.wss_bytes = wss_amount_of(500 * MIB);
-	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: newest window");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_SHRINK, "limit: newest window");
 	look.view.usable_bytes = wss_amount_of(GIB - 600 * MIB);
-	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: memory in use");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_SHRINK, "limit: memory in use");
 	look.limits.minimum_bytes = 800 * MIB;
-	assert_reason_fits(&look, WSS_PLAN_SHRINK, "limit: minimum");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_SHRINK, "limit: minimum");
 	look.view.rss_bytes = wss_amount_of(801 * MIB);
-	assert_reason_fits(&look, WSS_PLAN_FUTILE, "would free under 51.2 MiB");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_FUTILE, "would free under 51.2 MiB");
 	look.limits.minimum_bytes = GIB;
-	assert_reason_fits(&look, WSS_PLAN_NONE, "needs what it has");
+	assert_reason_fits(&look, WSS_BALLOON_PLAN_NONE, "needs what it has");
 }
 
 static unsigned asked;
