@@ -7,7 +7,7 @@
 /* --- what to do --- */
 
 struct plan_row {
-	const struct plan *plan;
+	const struct wss_plan *plan;
 	size_t guest;
 	size_t step;			  /* from 0, in the plan's order */
 	const struct wss_pack_step *move; /* NULL: it shrinks */
@@ -89,14 +89,14 @@ static const struct wss_column columns[] = {
 	 WSS_FIELD_OF(moving_of, struct wss_pack_guest, copy_bytes, BYTES),
 	 "Memory that the move copies once the guest has shrunk, less what changes meanwhile, in bytes"},
 	{"need_bytes", NULL, "NEED", 8,
-	 WSS_FIELD_OF(planned_of, struct plan_guest, peak_bytes, BYTES),
+	 WSS_FIELD_OF(planned_of, struct wss_plan_guest, peak_bytes, BYTES),
 	 "Its need in its worst hour of the week, with its share of QEMU's own memory, in bytes"},
 	{"held_bytes", NULL, "HELD", 8, GUEST(held_bytes, BYTES),
 	 "Guest memory that is resident on its host, in bytes"},
 	{"assigned_bytes", NULL, "ASSIGNED", 8, GUEST(assigned_bytes, BYTES),
 	 "Maximum memory of the guest, in bytes"},
 	{"shrink_to_bytes", NULL, "SHRINK-TO", 9,
-	 WSS_FIELD_OF(shrinking_of, struct plan_guest, shrink_to_bytes, BYTES),
+	 WSS_FIELD_OF(shrinking_of, struct wss_plan_guest, shrink_to_bytes, BYTES),
 	 "Size to give it so that its host stays within the limit: the recommended one, but not below its need "
 	 "at the stated risk, without QEMU's own memory, in bytes"},
 	{"step", NULL, "STEP", 4, WSS_GET(plan_get_step),
@@ -114,7 +114,7 @@ const struct wss_report_layout plan_layout = {
 
 /* --- hosts, in JSON --- */
 
-static const struct plan_host *host_of_row(const void *row)
+static const struct wss_plan_host *host_of_row(const void *row)
 {
 	return row;
 }
@@ -131,9 +131,9 @@ static const void *host_sizes_of(const void *row)
 	return host_of_row(row)->n_unknown ? NULL : row;
 }
 
-#define HOST_FIELD(member, kind) WSS_FIELD(struct plan_host, member, kind)
-#define HOST_MEMORY(member) WSS_FIELD_OF(host_memory_of, struct plan_host, member, BYTES)
-#define HOST_SIZES(member) WSS_FIELD_OF(host_sizes_of, struct plan_host, member, BYTES)
+#define HOST_FIELD(member, kind) WSS_FIELD(struct wss_plan_host, member, kind)
+#define HOST_MEMORY(member) WSS_FIELD_OF(host_memory_of, struct wss_plan_host, member, BYTES)
+#define HOST_SIZES(member) WSS_FIELD_OF(host_sizes_of, struct wss_plan_host, member, BYTES)
 
 static const struct wss_column host_columns[] = {
 	{"host", NULL, "HOST", -12, HOST_FIELD(name, TEXT), "Name of the host"},
@@ -176,7 +176,7 @@ static const struct wss_report_layout host_layout = {
 
 static void total_add_hosts(const void *row, struct wss_json *json)
 {
-	const struct plan *plan = row;
+	const struct wss_plan *plan = row;
 	struct wss_json list = wss_json_list(json->stream, json, "hosts");
 
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
@@ -186,7 +186,7 @@ static void total_add_hosts(const void *row, struct wss_json *json)
 
 /* --- the total --- */
 
-static const struct plan *plan_of(const void *row)
+static const struct wss_plan *plan_of(const void *row)
 {
 	return row;
 }
@@ -211,8 +211,8 @@ static const void *options_of(const void *row)
 	return plan_of(row)->options;
 }
 
-#define OPTION(member, kind) WSS_FIELD_OF(options_of, struct plan_options, member, kind)
-#define PLAN_FIELD(member, kind) WSS_FIELD(struct plan, member, kind)
+#define OPTION(member, kind) WSS_FIELD_OF(options_of, struct wss_plan_options, member, kind)
+#define PLAN_FIELD(member, kind) WSS_FIELD(struct wss_plan, member, kind)
 
 static const struct wss_column total_columns[] = {
 	{"goal", NULL, "GOAL", -5, WSS_GET(total_get_goal), "Goal of the plan: empty or safe"},
@@ -274,7 +274,7 @@ static const struct wss_report_layout total_layout = {
 const struct wss_report_layout *const plan_layouts[] = {&plan_layout, &host_layout, &total_layout,
 							NULL};
 
-void plan_report(const struct plan *plan, struct wss_report *report)
+void plan_report(const struct wss_plan *plan, struct wss_report *report)
 {
 	struct plan_row row = {.plan = plan};
 	size_t shrinks = 0;

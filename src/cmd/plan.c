@@ -90,7 +90,7 @@ static int ratio_parse(const char *text, double *ret_ratio, struct wss_error *er
 
 static int plan_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
-	struct plan_options *options = opaque;
+	struct wss_plan_options *options = opaque;
 
 	switch (c) {
 	case OPT_GOAL:
@@ -169,7 +169,7 @@ static int api_option_check(const struct wss_prometheus_options *options, struct
 		       : 0;
 }
 
-static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct plan_options *options,
+static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct wss_plan_options *options,
 		      struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
@@ -204,7 +204,7 @@ static int api_read(const struct wss_prometheus_options *options, struct wss_clu
 	return 0;
 }
 
-static int fleet_read(const struct wss_cli *cli, const struct plan_options *options,
+static int fleet_read(const struct wss_cli *cli, const struct wss_plan_options *options,
 		      struct wss_cluster *fleet, struct wss_error *err)
 {
 	if (options->prometheus.url && api_read(&options->prometheus, fleet, err) < 0)
@@ -247,7 +247,7 @@ static void names_warn(const struct names *names, const char *one, const char *m
 }
 
 /* Names some of the guests whose moves wait for each other. */
-static void plan_warn_left_out(const struct plan *plan)
+static void plan_warn_left_out(const struct wss_plan *plan)
 {
 	const struct wss_pack_plan *solved = &plan->solved;
 	bool limited = plan->options->max_moves != UINT64_MAX;
@@ -265,7 +265,7 @@ static void plan_warn_left_out(const struct plan *plan)
 }
 
 /* Warns of the hosts that stay over their limits, with a line for each reason. */
-static void plan_warn_over(const struct plan *plan)
+static void plan_warn_over(const struct wss_plan *plan)
 {
 	struct names large = {.n = 0};
 
@@ -310,7 +310,7 @@ static void plan_warn_over(const struct plan *plan)
 }
 
 /* Whether an earlier guest is this one on another host. */
-static bool plan_has_met(const struct plan *plan, size_t guest)
+static bool plan_has_met(const struct wss_plan *plan, size_t guest)
 {
 	for (size_t i = 0; i < guest; i++)
 		if (!strcmp(plan->fleet.guests[i].uuid, plan->fleet.guests[guest].uuid))
@@ -319,7 +319,7 @@ static bool plan_has_met(const struct plan *plan, size_t guest)
 }
 
 /* Names the hosts and guests that stay as they are, and why. */
-static void plan_warn_stays(const struct plan *plan)
+static void plan_warn_stays(const struct wss_plan *plan)
 {
 	struct names unknown = {.n = 0}, off = {.n = 0}, elsewhere = {.n = 0}, ambiguous = {.n = 0};
 	struct names hosts = {.n = 0}, sizeless = {.n = 0}, foreign = {.n = 0}, unsized = {.n = 0},
@@ -356,7 +356,7 @@ static void plan_warn_stays(const struct plan *plan)
 			names_add(&stale, plan->hosts[i].name);
 		else if (!plan->hosts[i].memory_bytes)
 			names_add(&sizeless, plan->hosts[i].name);
-		else if (plan_host_is_foreign(plan, i))
+		else if (wss_plan_host_is_foreign(plan, i))
 			names_add(&foreign, plan->hosts[i].name);
 	}
 	names_warn(&unknown, "guest was never measured, stays, and its host gets no other guest",
@@ -400,7 +400,7 @@ static void plan_warn_stays(const struct plan *plan)
 }
 
 /* Says what the table cannot. */
-static void plan_warn(const struct plan *plan)
+static void plan_warn(const struct wss_plan *plan)
 {
 	bool over = plan->solved.n_left_out;
 
@@ -418,7 +418,7 @@ static void plan_warn(const struct plan *plan)
 	plan_warn_left_out(plan);
 }
 
-static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_error *err)
+static int plan_print(struct wss_cli *cli, const struct wss_plan *plan, struct wss_error *err)
 {
 	struct wss_report *report;
 
@@ -428,10 +428,18 @@ static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_e
 	return wss_report_close(report, err);
 }
 
+static void plan_draw(FILE *f, const void *plan)
+{
+	wss_plan_draw(f, plan);
+}
+
 static int plan_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct plan_options options = {.limit = 0.9, .overcommit = 1, .max_moves = UINT64_MAX};
-	struct plan plan = {.options = &options};
+	struct wss_plan_options options = {.limit = 0.9,
+					   .overcommit = 1,
+					   .max_moves = UINT64_MAX,
+					   .host_memory_setting = "--host-memory"};
+	struct wss_plan plan = {.options = &options};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
@@ -440,16 +448,16 @@ static int plan_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	r = fleet_read(cli, &options, &plan.fleet, &err);
 	if (r == 0)
-		r = plan_prepare(&plan, &err);
+		r = wss_plan_prepare(&plan, &err);
 	if (r == 0)
-		r = plan_solve(&plan, &err);
+		r = wss_plan_solve(&plan, &err);
 	if (r == 0)
 		r = plan_print(cli, &plan, &err);
 	if (r == 0 && options.plot)
-		r = plan_plot(&plan, &err);
+		r = wss_plot_write("--plot", options.plot, plan_draw, &plan, &err);
 	if (r == 0)
 		plan_warn(&plan);
-	plan_release(&plan);
+	wss_plan_release(&plan);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 

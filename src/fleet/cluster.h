@@ -9,7 +9,7 @@
  *   host-room.h  the same for this host, by the advice on its guests
  *
  * In: files, or answers of the API; for host-room.h struct wss_advice. Out: struct wss_pack_plan,
- * for a struct wss_pack_problem that cmd/plan-problem.c makes of a cluster; struct wss_host_room.
+ * for a struct wss_pack_problem that plan-problem.c makes of a cluster; struct wss_host_room.
  * Begin with pack.c.
  *
  * A new figure of a guest is a member of struct wss_cluster_guest, a line in a table of

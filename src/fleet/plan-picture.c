@@ -4,12 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "cmd/plan.h"
 #include "fleet/plan-chart.h"
-#include "show/plot.h"
+#include "fleet/plan.h"
 
-static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,
-				      const struct plan_load *load)
+static enum wss_plan_state load_state(const struct wss_plan *plan, const struct wss_plan_host *host,
+				      const struct wss_plan_load *load)
 {
 	if (load->over_hours > plan->problem.over_hours ||
 	    (host->memory_bytes && load->peak_bytes > host->memory_bytes) ||
@@ -27,10 +26,10 @@ static int bars_compare(const void *a, const void *b)
 	return left->before < right->before;
 }
 
-static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
+static void bars_fill(const struct wss_plan *plan, struct wss_plan_bar *bars)
 {
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++) {
-		const struct plan_host *host = &plan->hosts[i];
+		const struct wss_plan_host *host = &plan->hosts[i];
 		/* Without its memory its load is not known. */
 		double memory = host->memory_bytes ? (double)host->memory_bytes : INFINITY;
 
@@ -47,12 +46,7 @@ static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
 	qsort(bars, plan->fleet.n_hosts, sizeof(*bars), bars_compare);
 }
 
-static void chart_draw(FILE *f, const void *opaque)
-{
-	wss_plan_plot(f, opaque);
-}
-
-int plan_plot(const struct plan *plan, struct wss_error *err)
+void wss_plan_draw(FILE *f, const struct wss_plan *plan)
 {
 	wss_auto_free struct wss_plan_bar *bars = wss_xcalloc(plan->fleet.n_hosts, sizeof(*bars));
 	const struct wss_plan_chart chart = {.bars = bars,
@@ -67,5 +61,5 @@ int plan_plot(const struct plan *plan, struct wss_error *err)
 					     .copy_bytes = plan->solved.copy_bytes};
 
 	bars_fill(plan, bars);
-	return wss_plot_write("--plot", plan->options->plot, chart_draw, &chart, err);
+	wss_plan_plot(f, &chart);
 }

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/number.h"
-#include "cmd/plan.h"
+#include "fleet/plan.h"
 
 #define NO_GUEST UINT32_MAX
 
@@ -21,7 +21,7 @@ struct candidate {
 };
 
 struct shrinking {
-	struct plan *plan;
+	struct wss_plan *plan;
 	struct candidate *candidates; /* the largest first */
 	size_t n;
 	uint64_t (*sums)[WSS_PACK_SUMS]; /* of each host, at the current step */
@@ -39,7 +39,7 @@ static int candidates_compare(const void *a, const void *b)
 
 static void shrinking_fill(struct shrinking *run)
 {
-	const struct plan *plan = run->plan;
+	const struct wss_plan *plan = run->plan;
 
 	for (uint32_t i = 0; i < plan->fleet.n_guests; i++) {
 		const struct wss_pack_guest *guest = &plan->pack_guests[i];
@@ -58,14 +58,14 @@ static void shrinking_fill(struct shrinking *run)
 /* Shrinks a guest; returns whether that makes this sum smaller. Otherwise the guest stays as it is. */
 static bool guest_shrink(struct shrinking *run, uint32_t guest, enum wss_pack_sum sum)
 {
-	struct plan *plan = run->plan;
-	struct plan_guest *planned = &plan->guests[guest];
+	struct wss_plan *plan = run->plan;
+	struct wss_plan_guest *planned = &plan->guests[guest];
 	struct wss_pack_guest *pack = &plan->pack_guests[guest];
 	uint64_t *sums = run->sums[run->where[guest]];
 	struct wss_pack_guest before = *pack;
 
 	planned->shrink_to_bytes = planned->least_bytes;
-	plan_guest_count(plan, guest);
+	wss_plan_guest_count(plan, guest);
 	if (pack->sum_bytes[sum] == before.sum_bytes[sum]) {
 		planned->shrink_to_bytes.known = false;
 		*pack = before;
@@ -108,7 +108,7 @@ static void host_fit(struct shrinking *run, uint32_t host, uint32_t comes, enum 
 
 static void steps_fit(struct shrinking *run)
 {
-	const struct plan *plan = run->plan;
+	const struct wss_plan *plan = run->plan;
 
 	for (size_t i = 0; i < plan->solved.n_steps; i++) {
 		const struct wss_pack_step *step = &plan->solved.steps[i];
@@ -124,7 +124,7 @@ static void steps_fit(struct shrinking *run)
 	}
 }
 
-void plan_shrinks_find(struct plan *plan)
+void wss_plan_shrinks_find(struct wss_plan *plan)
 {
 	wss_auto_free struct candidate *candidates =
 		wss_xcalloc(plan->fleet.n_guests, sizeof(*candidates));

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "cmd/plan.h"
+#include "fleet/plan.h"
 #include "fleet/room.h"
 
 #define OPTED_OUT "opted out"
@@ -75,7 +75,7 @@ static uint64_t guest_steady_need(const struct wss_cluster_guest *guest, struct 
 	return needs[over_hours];
 }
 
-static unsigned plan_over_hours(const struct plan_options *options)
+static unsigned plan_over_hours(const struct wss_plan_options *options)
 {
 	return (unsigned)(options->risk * WSS_PACK_HOURS);
 }
@@ -86,7 +86,7 @@ static uint64_t mib_up(uint64_t bytes)
 }
 
 /* A guest that does not run has no QEMU. */
-static bool guest_prepare_off(struct plan *plan, size_t i)
+static bool guest_prepare_off(struct wss_plan *plan, size_t i)
 {
 	struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 
@@ -114,7 +114,7 @@ static bool guest_is_blocked(const struct wss_cluster_guest *guest)
 		returns > guest->recommended_bytes.value);
 }
 
-static uint64_t guest_overhead(const struct plan *plan, size_t i)
+static uint64_t guest_overhead(const struct wss_plan *plan, size_t i)
 {
 	const struct wss_cluster_host *host = &plan->fleet.hosts[plan->fleet.guests[i].host];
 
@@ -122,7 +122,7 @@ static uint64_t guest_overhead(const struct plan *plan, size_t i)
 }
 
 /* The memory that a guest may take: what it has, or else what it is known to need. */
-static uint64_t guest_size(const struct plan *plan, size_t i)
+static uint64_t guest_size(const struct wss_plan *plan, size_t i)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 
@@ -132,7 +132,7 @@ static uint64_t guest_size(const struct plan *plan, size_t i)
 			   guest->held_bytes.known ? guest->held_bytes.value : 0);
 }
 
-static void guest_count_as(struct plan *plan, size_t i, struct wss_amount shrunk)
+static void guest_count_as(struct wss_plan *plan, size_t i, struct wss_amount shrunk)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 	uint64_t *sums = plan->pack_guests[i].sum_bytes, overhead = guest_overhead(plan, i);
@@ -146,13 +146,13 @@ static void guest_count_as(struct plan *plan, size_t i, struct wss_amount shrunk
 		overhead);
 }
 
-void plan_guest_count(struct plan *plan, size_t i)
+void wss_plan_guest_count(struct wss_plan *plan, size_t i)
 {
 	guest_count_as(plan, i, plan->guests[i].shrink_to_bytes);
 }
 
 /* A guest whose part cannot be known, and is in no sum: it stays, and its host gets no other. */
-static void guest_leave_alone(struct plan *plan, size_t i)
+static void guest_leave_alone(struct wss_plan *plan, size_t i)
 {
 	struct wss_pack_guest *pack = &plan->pack_guests[i];
 
@@ -163,20 +163,20 @@ static void guest_leave_alone(struct plan *plan, size_t i)
 }
 
 /* One that is larger than the sums can hold. */
-static void guest_leave_large(struct plan *plan, size_t i)
+static void guest_leave_large(struct wss_plan *plan, size_t i)
 {
 	struct wss_pack_guest *pack = &plan->pack_guests[i];
 
 	*pack = (struct wss_pack_guest){.host = pack->host, .copy_bytes = pack->copy_bytes};
 	plan->n_unsized -= plan->guests[i].unsized;
-	plan->guests[i] = (struct plan_guest){.too_large = true};
+	plan->guests[i] = (struct wss_plan_guest){.too_large = true};
 	guest_leave_alone(plan, i);
 }
 
-static void guest_prepare_size(struct plan *plan, size_t i, struct wss_amount flat)
+static void guest_prepare_size(struct wss_plan *plan, size_t i, struct wss_amount flat)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
-	struct plan_guest *planned = &plan->guests[i];
+	struct wss_plan_guest *planned = &plan->guests[i];
 	uint64_t least =
 		wss_u64_max(guest->recommended_bytes.value,
 			    guest_steady_need(guest, flat, plan_over_hours(plan->options)));
@@ -186,11 +186,11 @@ static void guest_prepare_size(struct plan *plan, size_t i, struct wss_amount fl
 	if (!planned->unsized && !planned->doubtful && !guest_is_blocked(guest) &&
 	    least < guest_size(plan, i))
 		planned->least_bytes = wss_amount_of(least);
-	plan_guest_count(plan, i);
+	wss_plan_guest_count(plan, i);
 }
 
 /* Every guest also counts with its share of its host's QEMUs. */
-static void guest_prepare(struct plan *plan, size_t i)
+static void guest_prepare(struct wss_plan *plan, size_t i)
 {
 	const struct wss_cluster_guest *guest = &plan->fleet.guests[i];
 	const struct wss_cluster_host *host = &plan->fleet.hosts[guest->host];
@@ -233,7 +233,7 @@ static void guest_prepare(struct plan *plan, size_t i)
 /* --- hosts --- */
 
 /* Nothing moves to a host of which too little is known, nor off it. */
-static void host_leave_alone(struct plan *plan, size_t i)
+static void host_leave_alone(struct wss_plan *plan, size_t i)
 {
 	plan->hosts[i].closed = true;
 	for (size_t j = 0; j < plan->fleet.n_guests; j++)
@@ -241,7 +241,7 @@ static void host_leave_alone(struct plan *plan, size_t i)
 			plan->pack_guests[j].pinned = true;
 }
 
-bool plan_host_is_foreign(const struct plan *plan, size_t i)
+bool wss_plan_host_is_foreign(const struct wss_plan *plan, size_t i)
 {
 	const struct wss_cluster_host *hosts = plan->fleet.hosts;
 	const char *own = hosts[i].inventory;
@@ -254,7 +254,7 @@ bool plan_host_is_foreign(const struct plan *plan, size_t i)
 	return false;
 }
 
-static bool plan_knows_memory(const struct plan *plan)
+static bool plan_knows_memory(const struct wss_plan *plan)
 {
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
 		if (plan->fleet.hosts[i].memory_bytes.value)
@@ -262,11 +262,11 @@ static bool plan_knows_memory(const struct plan *plan)
 	return plan->options->host_memory_bytes.known;
 }
 
-static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
+static int host_prepare(struct wss_plan *plan, size_t i, struct wss_error *err)
 {
-	const struct plan_options *options = plan->options;
+	const struct wss_plan_options *options = plan->options;
 	struct wss_cluster_host *from = &plan->fleet.hosts[i];
-	struct plan_host *host = &plan->hosts[i];
+	struct wss_plan_host *host = &plan->hosts[i];
 	struct wss_amount memory = amount_either(from->memory_bytes, options->host_memory_bytes);
 	float most = WSS_PACK_MIB_MAX;
 
@@ -274,12 +274,12 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	if (!memory.known && !plan_knows_memory(plan))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "host %s: its memory is unknown: give the output of recommend "
-				     "without DOMAIN, --host-memory, or \"memory %s SIZE\" in the "
+				     "without DOMAIN, %s, or \"memory %s SIZE\" in the "
 				     "constraints",
-				     from->name, from->name);
+				     from->name, options->host_memory_setting, from->name);
 	host->name = from->name;
 	if (from->is_ambiguous || from->is_incomplete || from->is_stale || from->is_partial ||
-	    !memory.known || plan_host_is_foreign(plan, i))
+	    !memory.known || wss_plan_host_is_foreign(plan, i))
 		host_leave_alone(plan, i);
 	host->memory_bytes = memory.known ? memory.value : 0;
 	memory.value = memory.known ? memory.value : WSS_BYTES_MAX;
@@ -298,9 +298,9 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	return 0;
 }
 
-int plan_prepare(struct plan *plan, struct wss_error *err)
+int wss_plan_prepare(struct wss_plan *plan, struct wss_error *err)
 {
-	const struct plan_options *options = plan->options;
+	const struct wss_plan_options *options = plan->options;
 	size_t guests = plan->fleet.n_guests, hosts = plan->fleet.n_hosts;
 
 	plan->guests = wss_xcalloc(guests, sizeof(*plan->guests));
@@ -309,7 +309,7 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 	plan->pack_hosts = wss_xcalloc(hosts, sizeof(*plan->pack_hosts));
 	for (size_t i = 0; i < plan->fleet.n_guests; i++)
 		guest_prepare(plan, i);
-	if (options->constraints && plan_constraints_read(plan, err) < 0)
+	if (options->constraints && wss_plan_constraints_read(plan, err) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
 		if (host_prepare(plan, i, err) < 0)
@@ -331,7 +331,7 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 /* --- the plan --- */
 
 /* Sums up each host's guests, before or after. */
-static void loads_fill(struct plan *plan, bool after)
+static void loads_fill(struct wss_plan *plan, bool after)
 {
 	size_t n = plan->fleet.n_hosts;
 	wss_auto_free uint64_t *sums = wss_xcalloc(n * WSS_PACK_HOURS, sizeof(*sums));
@@ -348,7 +348,7 @@ static void loads_fill(struct plan *plan, bool after)
 			guest->sum_bytes[WSS_PACK_SIZE];
 	}
 	for (size_t host = 0; host < n; host++) {
-		struct plan_load *load =
+		struct wss_plan_load *load =
 			after ? &plan->hosts[host].after : &plan->hosts[host].before;
 
 		for (uint64_t hour = 0; hour < WSS_PACK_HOURS; hour++) {
@@ -364,7 +364,7 @@ static void loads_fill(struct plan *plan, bool after)
 	}
 }
 
-int plan_solve(struct plan *plan, struct wss_error *err)
+int wss_plan_solve(struct wss_plan *plan, struct wss_error *err)
 {
 	size_t bad_before = wss_pack_count_bad(&plan->problem);
 
@@ -376,16 +376,16 @@ int plan_solve(struct plan *plan, struct wss_error *err)
 	    wss_pack_order(&plan->problem, &plan->solved, err) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->fleet.n_guests; i++)
-		plan_guest_count(plan, i);
+		wss_plan_guest_count(plan, i);
 	plan->solved.bad_before = bad_before;
 	for (size_t i = 0; i < plan->solved.n_steps; i++)
 		plan->n_aside += plan->solved.steps[i].aside;
-	plan_shrinks_find(plan);
+	wss_plan_shrinks_find(plan);
 	loads_fill(plan, true);
 	return 0;
 }
 
-void plan_release(struct plan *plan)
+void wss_plan_release(struct wss_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_aparts; i++)
 		free(plan->aparts[i].guests);

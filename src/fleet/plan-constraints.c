@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "cmd/plan.h"
+#include "fleet/plan.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 #define APART_GUESTS_MAX 100000 /* in all lines */
@@ -24,7 +24,7 @@ struct known {
 };
 
 struct constraints {
-	struct plan *plan;
+	struct wss_plan *plan;
 	struct known *guests, *hosts;
 	size_t n_guests, n_hosts;
 	uint32_t *line_guests; /* guests of the line, with room for all */
@@ -108,7 +108,7 @@ static int constraint_guest(struct constraints *run, const char *word, struct ws
 
 static int apart_add(struct constraints *run, struct wss_error *err)
 {
-	struct plan *plan = run->plan;
+	struct wss_plan *plan = run->plan;
 	size_t n = run->n_line_guests;
 	uint32_t *guests;
 
@@ -216,7 +216,7 @@ static int constraint_lines(struct constraints *run, char *text, size_t len, str
 	return 0;
 }
 
-int plan_constraints_read(struct plan *plan, struct wss_error *err)
+int wss_plan_constraints_read(struct wss_plan *plan, struct wss_error *err)
 {
 	const char *path = plan->options->constraints;
 	struct constraints run = {.plan = plan};
