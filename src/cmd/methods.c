@@ -10,9 +10,9 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "cmd/config-report.h"
 #include "help-text.h"
 #include "measure/tracker.h"
+#include "sizing/config-report.h"
 
 struct methods_options {
 	bool config;  /* the guests' configurations instead */

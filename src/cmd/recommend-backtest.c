@@ -14,6 +14,7 @@
 #include "measure/policy-element.h"
 #include "show/plot.h"
 #include "sizing/backtest-chart.h"
+#include "sizing/backtest-report.h"
 #include "sizing/replay.h"
 
 struct backtest_run {
@@ -25,7 +26,7 @@ struct backtest_run {
 	struct wss_report *report;
 	struct wss_tally tally;
 	struct wss_backtest all;
-	struct recommend_backtest_loss loss; /* of all */
+	struct wss_backtest_loss loss; /* of all */
 	const struct wss_advice_options *advice;
 	struct wss_targets targets; /* of --connect, with their policies */
 	bool printed;		    /* a row */
@@ -49,14 +50,14 @@ static void moment_keep(struct backtest_run *run, const struct wss_backtest_mome
 struct moments {
 	struct backtest_run *run;
 	struct wss_replay *replay;
-	struct recommend_backtest_loss *loss;
+	struct wss_backtest_loss *loss;
 	bool draw;
 };
 
 static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
 {
 	struct moments *moments = opaque;
-	struct recommend_backtest_loss *loss = moments->loss;
+	struct wss_backtest_loss *loss = moments->loss;
 	double share;
 	bool bound;
 
@@ -131,11 +132,11 @@ static int backtest_judge(struct wss_backtest *backtest, const struct wss_backte
 }
 
 static void backtest_print(struct backtest_run *run, struct wss_backtest *backtest,
-			   const struct recommend_backtest_loss *loss,
+			   const struct wss_backtest_loss *loss,
 			   const struct wss_stored_guest *guest)
 {
 	for (int i = 0; i < WSS_BACKTEST_PLAYERS; i++) {
-		struct recommend_backtest_row row = {
+		struct wss_backtest_row row = {
 			.domain = guest ? guest->name : NULL,
 			.uuid = guest ? guest->uuid : NULL,
 			.player = (enum wss_backtest_player)i,
@@ -153,7 +154,7 @@ static int backtest_replayed(struct backtest_run *run, const struct wss_stored_g
 {
 	struct wss_backtest_options options = backtest_options(run, replay);
 	struct moments moments = {run, replay, &run->loss, run->plot};
-	struct recommend_backtest_loss loss = {.hours = 0};
+	struct wss_backtest_loss loss = {.hours = 0};
 	struct wss_backtest one = {0};
 	int r;
 
@@ -250,8 +251,8 @@ int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *
 	int r;
 
 	if (wss_plot_check("--plot", options->plot, false, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &cli->view, &recommend_backtest_layout,
-			    &run.report, &err) < 0)
+	    wss_report_open(stdout, cli->format, &cli->view, &wss_backtest_layout, &run.report,
+			    &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_batch(run.report);
 	wss_report_hold(run.report);

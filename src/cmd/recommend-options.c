@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "fleet/host-room-report.h"
+#include "sizing/backtest-report.h"
 
 #define FLAVOURS_MAX_BYTES ((size_t)1 << 20)
 
@@ -152,8 +154,8 @@ static int host_check(const struct recommend_options *options, struct wss_error 
 const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
 {
 	if (options->host)
-		return &recommend_room_layout;
-	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
+		return &wss_host_room_layout;
+	return options->backtest.backtest ? &wss_backtest_layout : &recommend_layout;
 }
 
 static int flavours_read(const char *path, struct wss_rounding *rounding, struct wss_error *err)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/config-report.h"
 #include "cmd/recommend.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/number.h"
+#include "fleet/host-room-report.h"
 #include "show/json.h"
+#include "sizing/backtest-report.h"
+#include "sizing/config-report.h"
+#include "sizing/host-sum-report.h"
 
 static const struct recommend_row *recommend_row_of(const void *row)
 {
@@ -120,16 +123,11 @@ WORKING_SET(p99, sizing.p99_bytes)
 WORKING_SET(peak, sizing.peak_bytes)
 WORKING_SET(base, sizing.base_bytes)
 
-struct wss_value recommend_value_share_or_peak(double share, bool from_peak)
-{
-	return from_peak ? wss_value_text("peak") : wss_value_share(share);
-}
-
 static struct wss_value recommend_get_base_is(const void *row)
 {
 	return advice_of(row)->sizing.base_bytes.known
-		       ? recommend_value_share_or_peak(advice_of(row)->rule.percentile,
-						       advice_of(row)->sizing.from_peak)
+		       ? wss_value_share_or_peak(advice_of(row)->rule.percentile,
+						 advice_of(row)->sizing.from_peak)
 		       : wss_value_absent();
 }
 
@@ -503,6 +501,5 @@ const struct wss_report_layout recommend_what_if_layout =
 	       WIDE ",what_if_bytes,what_if_exceeded,what_if_faults_per_second,what_if_loss");
 
 const struct wss_report_layout *const recommend_layouts[] = {
-	&recommend_layout,	    &recommend_host_layout,
-	&recommend_room_layout,	    &recommend_room_total_layout,
-	&recommend_backtest_layout, NULL};
+	&recommend_layout,	     &wss_host_sum_layout, &wss_host_room_layout,
+	&wss_host_room_total_layout, &wss_backtest_layout, NULL};

@@ -10,12 +10,14 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "fleet/host-room-report.h"
 #include "help-text.h"
 #include "history/missrate-chart.h"
 #include "host/inventories.h"
 #include "host/inventory.h"
 #include "measure/policy-element.h"
 #include "show/plot.h"
+#include "sizing/host-sum-report.h"
 
 struct recommend {
 	const struct wss_cli *cli;
@@ -206,14 +208,14 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 		return 0;
 	if (run->options->host) {
 		wss_host_room_finish(&run->room);
-		recommend_room_report(&run->room, run->report);
+		wss_host_room_report(&run->room, run->report);
 		return 0;
 	}
 	if (wss_host_sum_finish(&run->host, run->options->probability, run->facts.memory_bytes,
 				err) < 0)
 		return -1;
 	inventory_name(targets->hypervisor, run->host.inventory);
-	wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
+	wss_report_total(run->report, "host", &wss_host_sum_layout, &run->host);
 	return 0;
 }
 

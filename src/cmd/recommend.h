@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recommend: its options, the rows and the notes of its table, its backtest, which judges recommendations by what guests
- * needed later, and its host, which says what still fits there and which guests to shrink first.
+ * recommend: its options, the rows and the notes of its table, and its backtest, which judges recommendations by what guests
+ * needed later.
  */
 #pragma once
 
 #include "cmd/cmd.h"
 #include "cmd/sizing-options.h"
-#include "fleet/host-room.h"
 #include "sizing/advice-text.h"
 #include "sizing/backtest.h"
 #include "sizing/config-advice.h"
 #include "sizing/host-sum.h"
+#include "sizing/rounding.h"
 
 struct recommend_row {
 	const char *domain;
@@ -65,12 +65,8 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 /* Prints the notes; the next step only on a terminal. */
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal);
 
-/* For a table, whose single column shows either the percentile or that the figure is the peak. */
-struct wss_value recommend_value_share_or_peak(double share, bool from_peak);
-
 extern const struct wss_report_layout recommend_layout;
 extern const struct wss_report_layout recommend_what_if_layout;	  /* the same, of another table */
-extern const struct wss_report_layout recommend_host_layout;	  /* rows are struct wss_host_sum */
 extern const struct wss_report_layout *const recommend_layouts[]; /* to be listed */
 
 /* --- the backtest --- */
@@ -86,23 +82,6 @@ struct recommend_backtest_options {
 		.train_ns = WSS_ADVICE_SPAN_MAX_NS, /* all that there is */ \
 			.test_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,      \
 	}
-
-/* Sums over judged hours. */
-struct recommend_backtest_loss {
-	uint64_t hours; /* with a prediction */
-	double share_sum;
-	bool bound; /* some of them are upper bounds */
-};
-
-/* A row: the figures of one size over one guest, or over all of them. */
-struct recommend_backtest_row {
-	const char *domain, *uuid; /* NULL: all guests */
-	enum wss_backtest_player player;
-	const struct wss_backtest *backtest;
-	const struct recommend_backtest_loss *loss; /* NULL: of a rival */
-};
-
-extern const struct wss_report_layout recommend_backtest_layout;
 
 /* --- the options --- */
 
@@ -144,13 +123,3 @@ void recommend_options_free(struct recommend_options *options);
  * exit code.
  */
 int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *options);
-
-/* --- the host --- */
-
-extern const struct wss_report_layout
-	recommend_room_layout; /* rows are struct wss_host_room_guest */
-extern const struct wss_report_layout
-	recommend_room_total_layout; /* rows are struct wss_host_room */
-
-/* Prints all guests of a finished room, then the host. */
-void recommend_room_report(const struct wss_host_room *room, struct wss_report *report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/recommend.h"
+#include "sizing/backtest-report.h"
 
-static const struct recommend_backtest_row *backtest_row_of(const void *row)
+static const struct wss_backtest_row *backtest_row_of(const void *row)
 {
 	return row;
 }
@@ -65,7 +65,7 @@ static struct wss_value backtest_get_changes(const void *row)
 
 static struct wss_value backtest_get_loss(const void *row)
 {
-	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+	const struct wss_backtest_loss *loss = backtest_row_of(row)->loss;
 
 	return loss && loss->hours
 		       ? wss_value_bounded(wss_value_share(loss->share_sum / (double)loss->hours),
@@ -80,7 +80,7 @@ static struct wss_value backtest_get_loss(const void *row)
 #define ABOVE_MAX_HELP "The same, the largest"
 #define CHANGES_HELP "Changes of the size of one guest in 168 judged hours, mean"
 
-#define FIELD(member, kind) WSS_FIELD(struct recommend_backtest_row, member, kind)
+#define FIELD(member, kind) WSS_FIELD(struct wss_backtest_row, member, kind)
 #define BACKTEST(member) WSS_FIELD_OF(backtest_of, struct wss_backtest, member, COUNT)
 #define SCORE(member) WSS_FIELD_OF(scores_of, struct wss_backtest_score, member, COUNT)
 
@@ -106,11 +106,11 @@ static const struct wss_column backtest_columns[] = {
 	 "Time that the recommended sizes are predicted to lose to faults, mean, as a share, 1 = 100%; <= where "
 	 "some are upper bounds"},
 	{"loss_hours", NULL, "L-HOURS", 7,
-	 WSS_FIELD_OF(loss_of, struct recommend_backtest_loss, hours, COUNT),
+	 WSS_FIELD_OF(loss_of, struct wss_backtest_loss, hours, COUNT),
 	 "Hours for which that is predicted, a count"},
 };
 
-const struct wss_report_layout recommend_backtest_layout = {
+const struct wss_report_layout wss_backtest_layout = {
 	.schema = "virt-wss/backtest/1",
 	.array_key = "sizes",
 	.columns = backtest_columns,

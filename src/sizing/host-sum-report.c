@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/recommend.h"
+#include "sizing/host-sum-report.h"
+
+struct wss_value wss_value_share_or_peak(double share, bool from_peak)
+{
+	return from_peak ? wss_value_text("peak") : wss_value_share(share);
+}
 
 static const struct wss_host_sum *host_of(const void *row)
 {
@@ -8,7 +13,7 @@ static const struct wss_host_sum *host_of(const void *row)
 
 static struct wss_value recommend_get_needed_is(const void *row)
 {
-	return recommend_value_share_or_peak(host_of(row)->probability, host_of(row)->from_peak);
+	return wss_value_share_or_peak(host_of(row)->probability, host_of(row)->from_peak);
 }
 
 static const void *needed_of(const void *row)
@@ -72,7 +77,7 @@ static const struct wss_column host_columns[] = {
 	 "Whose guests they are: libvirt, proxmox, or kvm for all of the kernel's"},
 };
 
-const struct wss_report_layout recommend_host_layout = {
+const struct wss_report_layout wss_host_sum_layout = {
 	.schema = "virt-wss/recommendations/1",
 	.array_key = "host",
 	.columns = host_columns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/recommend.h"
+#include "fleet/host-room-report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ static const struct wss_column guest_columns[] = {
 	{"reason", NULL, "REASON", -20, WSS_GET(room_get_reason), "Why it should shrink or not"},
 };
 
-const struct wss_report_layout recommend_room_layout = {
+const struct wss_report_layout wss_host_room_layout = {
 	.schema = "virt-wss/host-room/1",
 	.array_key = "guests",
 	.columns = guest_columns,
@@ -208,7 +208,7 @@ static const struct wss_column total_columns[] = {
 	 "The same once all guests with a rank have shrunk, in bytes"},
 };
 
-const struct wss_report_layout recommend_room_total_layout = {
+const struct wss_report_layout wss_host_room_total_layout = {
 	.schema = "virt-wss/host-room/1",
 	.array_key = "host",
 	.columns = total_columns,
@@ -219,7 +219,7 @@ const struct wss_report_layout recommend_room_total_layout = {
 		"need_hour,fits_bytes,fits_hour,short_bytes,free_bytes,free_after_bytes",
 };
 
-void recommend_room_report(const struct wss_host_room *room, struct wss_report *report)
+void wss_host_room_report(const struct wss_host_room *room, struct wss_report *report)
 {
 	wss_report_hold(report);
 	for (size_t i = 0; i < room->n; i++) {
@@ -230,5 +230,5 @@ void recommend_room_report(const struct wss_host_room *room, struct wss_report *
 		else
 			wss_report_row(report, guest);
 	}
-	wss_report_total(report, "host", &recommend_room_total_layout, room);
+	wss_report_total(report, "host", &wss_host_room_total_layout, room);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/config-report.h"
+#include "sizing/config-report.h"
 
 #include <string.h>
 
