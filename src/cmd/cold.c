@@ -206,7 +206,7 @@ static bool cold_is_stored(const struct cold_run *run, const char *word)
 	if (wss_history_open_readonly(run->history, &history, &why) < 0)
 		return false;
 	found = wss_stored_guests_read(history, &stored, &why) == 0 &&
-		(wss_stored_guests_find(&stored, word, run->cli->by_uuid, &why) ||
+		(wss_cli_stored_guest(&stored, word, run->cli->by_uuid, &why) ||
 		 why.code == WSS_ERR_AMBIGUOUS);
 	wss_stored_guests_free(&stored);
 	wss_history_close(history);

@@ -381,8 +381,8 @@ static int history_read(struct history_run *run, struct wss_error *err)
 		return -1;
 	if (run->report)
 		history_set_width(run);
-	r = wss_stored_guests_each(&run->guests, run->cli, run->report, &run->tally, history_show,
-				   run, err);
+	r = wss_cli_stored_guests_each(&run->guests, run->cli, run->report, &run->tally,
+				       history_show, run, err);
 	if (r == 0 && run->history && !run->guests.n && !cli->n_domains &&
 	    cli->format == WSS_FORMAT_TABLE)
 		wss_log(WSS_LOG_INFO, "no guest in the history");
@@ -429,7 +429,7 @@ static int history_forget(struct history_run *run, struct wss_error *err)
 	/* Nobody wants to lose the wrong one. */
 	run->guests.history = NULL;
 	for (int i = 0; i < cli->n_domains; i++)
-		if (!wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, err))
+		if (!wss_cli_stored_guest(&run->guests, cli->domains[i], cli->by_uuid, err))
 			return wss_error_prefix(err, "%s", cli->domains[i]);
 	wss_history_close(run->history);
 	run->history = NULL;
@@ -437,7 +437,7 @@ static int history_forget(struct history_run *run, struct wss_error *err)
 	for (int i = 0; r == 0 && i < cli->n_domains; i++)
 		r = history_delete(
 			&run->options->store,
-			wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, err),
+			wss_cli_stored_guest(&run->guests, cli->domains[i], cli->by_uuid, err),
 			err);
 	return r;
 }

@@ -215,14 +215,14 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 {
 	if (policies_read(run, err) < 0 || wss_store_open_reader(store, &run->history, err) < 0 ||
 	    (run->history && wss_stored_guests_read(run->history, &run->guests, err) < 0) ||
-	    wss_stored_guests_each(&run->guests, run->cli, run->report, &run->tally, backtest_guest,
-				   run, err) < 0)
+	    wss_cli_stored_guests_each(&run->guests, run->cli, run->report, &run->tally,
+				       backtest_guest, run, err) < 0)
 		return -1;
 	if (run->all.hours)
 		backtest_print(run, &run->all, &run->loss,
 			       run->cli->n_domains == 1 && run->drawn
-				       ? wss_stored_guests_find(&run->guests, run->cli->domains[0],
-								run->cli->by_uuid, err)
+				       ? wss_cli_stored_guest(&run->guests, run->cli->domains[0],
+							      run->cli->by_uuid, err)
 				       : NULL);
 	if (run->history && !run->tally.bad)
 		backtest_say_early(run);
