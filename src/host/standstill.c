@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "host/cgroup.h"
 #include "host/procfile.h"
 
-#define CGROUP_MAX_BYTES ((size_t)64 << 10)
 /* Counters of a shorter time say nothing about a share: the scheduler's slices are too long. */
 #define WAIT_MIN_NS (100 * WSS_NS_PER_MS)
 /* An answer that takes as long as this was kept back by the stop that was seen before. */
@@ -164,90 +164,18 @@ static void threads_begin(struct wss_standstill *standstill, uint64_t now_ns)
 
 /* --- its cgroups --- */
 
-/*
- * Finds the path of a cgroup in the text of a thread's "cgroup" file: of version 2 (controller ""), or of the
- * hierarchy of version 1 that has the controller. ret_path is below the root of the host; "" if there is none.
- */
-static void cgroup_path(const struct wss_root *root, const char *text, const char *controller,
-			char ret_path[PATH_MAX])
-{
-	size_t len = strlen(controller);
-
-	ret_path[0] = '\0';
-	for (const char *line = text; line && *line;
-	     line = strchrnul(line, '\n'), line += *line == '\n') {
-		const char *list = strchr(line, ':'), *path = list ? strchr(++list, ':') : NULL;
-		bool found = path && !len && path == list;
-
-		if (!path)
-			return;
-		for (const char *word = list; len && word < path; word += strcspn(word, ",:") + 1)
-			found = found ||
-				(strcspn(word, ",:") == len && !strncmp(word, controller, len));
-		if (!found)
-			continue;
-		path++;
-		for (int unified = 0; unified < 2 && !ret_path[0]; unified++) {
-			wss_auto_close int fd = -1;
-
-			snprintf(ret_path, PATH_MAX, "sys/fs/cgroup%s%.*s%.*s",
-				 len	   ? "/"
-				 : unified ? "/unified"
-					   : "",
-				 len ? (int)(path - 1 - list) : 0, list, (int)strcspn(path, "\n"),
-				 path);
-			fd = wss_root_openat(root, ret_path, O_PATH | O_DIRECTORY);
-			if (fd < 0)
-				ret_path[0] = '\0';
-		}
-		return;
-	}
-}
-
-/* Reads a small file of the cgroup; NULL if it cannot be read. malloc()ed. */
-static char *cgroup_read(const struct wss_root *root, const char *directory, const char *name)
-{
-	char path[PATH_MAX], *text = NULL;
-	size_t len;
-
-	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path) ||
-	    wss_root_read(root, path, CGROUP_MAX_BYTES, &text, &len) < 0)
-		return NULL;
-	return text;
-}
-
-/* Whether a file of the cgroup has this line, or a number other than 0 after this word. */
-static bool cgroup_says(const struct wss_root *root, const char *directory, const char *name,
-			const char *word)
-{
-	wss_auto_free char *text = cgroup_read(root, directory, name);
-	const char *at = text ? strstr(text, word) : NULL;
-
-	return at && (at == text || at[-1] == '\n') && at[strlen(word)] != '0';
-}
-
 /* The period of a cgroup's CPU limit: by version 2 after the quota, by version 1 in a file of its own. */
 static uint64_t cgroup_period_ns(const struct wss_root *root, const char *directory)
 {
-	wss_auto_free char *max = cgroup_read(root, directory, "cpu.max");
-	wss_auto_free char *period = max ? NULL : cgroup_read(root, directory, "cpu.cfs_period_us");
+	wss_auto_free char *max = wss_cgroup_read(root, directory, "cpu.max");
+	wss_auto_free char *period =
+		max ? NULL : wss_cgroup_read(root, directory, "cpu.cfs_period_us");
 	uint64_t us;
 
 	if ((max && sscanf(max, "%*s %" SCNu64, &us) == 1) ||
 	    (period && sscanf(period, "%" SCNu64, &us) == 1))
 		return us * (WSS_NS_PER_MS / 1000);
 	return PERIOD_NS;
-}
-
-static bool thread_is_frozen(const struct wss_root *root, const char *cgroups)
-{
-	char path[PATH_MAX];
-
-	cgroup_path(root, cgroups, "", path);
-	if (path[0] && cgroup_says(root, path, "cgroup.events", "frozen "))
-		return true;
-	cgroup_path(root, cgroups, "freezer", path);
-	return path[0] && cgroup_says(root, path, "freezer.state", "FROZEN");
 }
 
 /* The longest period of a CPU limit of the cgroup, or of one above it, that has ever taken effect; 0 if none has. */
@@ -258,9 +186,9 @@ static uint64_t thread_limit_period_ns(const struct wss_root *root, const char *
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < 2; i++) {
-		cgroup_path(root, cgroups, controllers[i], path);
+		wss_cgroup_path(root, cgroups, controllers[i], path);
 		while (strlen(path) > strlen("sys/fs/cgroup")) {
-			if (cgroup_says(root, path, "cpu.stat", "nr_throttled "))
+			if (wss_cgroup_says(root, path, "cpu.stat", "nr_throttled "))
 				period_ns = wss_u64_max(period_ns, cgroup_period_ns(root, path));
 			*strrchr(path, '/') = '\0';
 		}
@@ -276,7 +204,8 @@ static char *thread_cgroups(const struct wss_process *process, pid_t tid)
 	size_t len;
 
 	snprintf(path, sizeof(path), "task/%d/cgroup", tid);
-	return wss_root_read(&process->proc, path, CGROUP_MAX_BYTES, &text, &len) < 0 ? NULL : text;
+	return wss_root_read(&process->proc, path, WSS_CGROUP_MAX_BYTES, &text, &len) < 0 ? NULL
+											  : text;
 }
 
 static char thread_state(const struct wss_process *process, pid_t tid)
@@ -300,8 +229,8 @@ static enum wss_standstill_cause thread_look(const struct wss_root *root,
 	if (state != 'S' && state != 'D')
 		return WSS_STANDSTILL_NONE;
 	cgroups = thread_cgroups(process, tid);
-	return cgroups && thread_is_frozen(root, cgroups) ? WSS_STANDSTILL_FREEZER
-							  : WSS_STANDSTILL_NONE;
+	return cgroups && wss_cgroup_is_frozen(root, cgroups) ? WSS_STANDSTILL_FREEZER
+							      : WSS_STANDSTILL_NONE;
 }
 
 /*
@@ -351,7 +280,7 @@ static bool thread_is_blocked(const struct wss_standstill *standstill, size_t i,
 		return false;
 	}
 	cgroups = thread_cgroups(standstill->process, tid);
-	return !cgroups || !thread_is_frozen(standstill->root, cgroups);
+	return !cgroups || !wss_cgroup_is_frozen(standstill->root, cgroups);
 }
 
 /* Whether a thread that got ran_ns, and waited for waited_ns, could not run, if its group has a limit. */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "host/cgroup.h"
 
 #define MOUNT "sys/fs/cgroup"
-#define FILE_MAX_BYTES ((size_t)64 << 10)
 /* Directories that libvirt names after the guest: machine-qemu\x2d1\x2dweb1.scope, qemu-1-web1.libvirt-qemu. */
 #define NAME_START_SYSTEMD "machine-qemu\\x2d"
 #define NAME_START "qemu-"
@@ -53,7 +53,7 @@ static bool path_read(const struct wss_root *proc, char ret_path[PATH_MAX])
 	char *line, *end;
 	size_t len;
 
-	if (wss_root_read(proc, "cgroup", FILE_MAX_BYTES, &text, &len) < 0)
+	if (wss_root_read(proc, "cgroup", WSS_CGROUP_MAX_BYTES, &text, &len) < 0)
 		return false;
 	/* The line of version 2 has no controllers; with both versions there are others. */
 	line = !strncmp(text, "0::/", 4) ? text : strstr(text, "\n0::/");
@@ -76,19 +76,6 @@ bool wss_vmm_cgroup_find(const struct wss_root *proc, char ret_path[PATH_MAX], b
 		return false;
 	*ret_own = path_cut(path);
 	return snprintf(ret_path, PATH_MAX, MOUNT "%s", path[1] ? path : "") < PATH_MAX;
-}
-
-/* Reads a file of the directory; NULL if it cannot be read. malloc()ed. */
-static char *file_read(const struct wss_root *root, const char *directory, const char *name)
-{
-	char path[PATH_MAX];
-	char *text = NULL;
-	size_t len;
-
-	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path) ||
-	    wss_root_read(root, path, FILE_MAX_BYTES, &text, &len) < 0)
-		return NULL;
-	return text;
 }
 
 /* Reads the number after a word that begins a line, or after "total=" of a line that begins with it. */
@@ -129,10 +116,10 @@ struct wss_vmm_cgroup wss_vmm_cgroup_read(const struct wss_root *root, const str
 
 	if (!wss_vmm_cgroup_find(proc, directory, &own) || !own)
 		return counts;
-	events = file_read(root, directory, "memory.events");
-	pressure = file_read(root, directory, "memory.pressure");
-	stat = file_read(root, directory, "memory.stat");
-	swap = file_read(root, directory, "memory.swap.current");
+	events = wss_cgroup_read(root, directory, "memory.events");
+	pressure = wss_cgroup_read(root, directory, "memory.pressure");
+	stat = wss_cgroup_read(root, directory, "memory.stat");
+	swap = wss_cgroup_read(root, directory, "memory.swap.current");
 	counts.oom_kills = number_after(events, "oom_kill ");
 	counts.stall_us = stall_of(pressure);
 	counts.refaults = sum_of(number_after(stat, "workingset_refault_anon "),
@@ -152,7 +139,7 @@ static bool path_has_only(const struct wss_root *root, const char *path, pid_t p
 
 	if (snprintf(directory, sizeof(directory), MOUNT "%s", path) >= (int)sizeof(directory))
 		return false;
-	text = file_read(root, directory, "cgroup.procs");
+	text = wss_cgroup_read(root, directory, "cgroup.procs");
 	return text && strtoul(text, &end, 10) == (unsigned long)pid && end != text &&
 	       !strcmp(end, "\n");
 }
