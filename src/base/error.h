@@ -38,6 +38,7 @@ enum wss_error_code {
 	WSS_ERR_NO_MEMORY,
 	WSS_ERR_AMBIGUOUS, /* a word matches two guests; a UUID would be unambiguous */
 	WSS_ERR_DAMAGED,   /* a file is not what its format allows: it must be replaced */
+	WSS_ERR_STOPPED,   /* QEMU is stopped (SIGSTOP, a debugger) or frozen, and cannot answer */
 };
 
 struct wss_error {

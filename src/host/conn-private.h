@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Shared by conn.c (the connection), conn-call.c (calls that may hang), conn-domains.c (finding domains),
- * conn-identity.c (its host), domain.c (a guest) and monitor.c.
+ * conn-shared.c (what several connections share), domain.c (a guest) and monitor.c.
  */
 #pragma once
 
 #include <libvirt/libvirt.h>
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/deadline.h"
@@ -20,6 +21,7 @@ struct wss_lifecycle;
 #define WSS_CONN_KEEPALIVE_S 3
 #define WSS_CONN_KEEPALIVE_COUNT 3
 
+struct wss_conn_calls;
 struct wss_conn_side;
 struct wss_conn_sides;
 
@@ -30,7 +32,8 @@ struct wss_conn {
 	struct wss_uri uri;
 	bool qemu_driver;
 	bool allow_monitor;
-	struct wss_conn_identity *identity;
+	struct wss_conn_shared *shared;
+	struct wss_conn_calls *calls; /* that may hang and are under way */
 	struct wss_conn_sides *sides; /* NULL: all calls are made on vir */
 	struct wss_deadline closing;
 };
@@ -49,20 +52,43 @@ struct wss_conn_sides *wss_conn_sides_new(bool read_only);
 void wss_conn_sides_close(struct wss_conn_sides *sides);
 void wss_conn_sides_free(struct wss_conn_sides *sides);
 
+/*
+ * The calls that are under way, of all connections that share them. limited: there may be few, because they take threads of
+ * a libvirtd. NULL: out of memory.
+ */
+struct wss_conn_calls *wss_conn_calls_new(bool limited);
+
+/* Adds a reference and returns its argument; wss_conn_calls_unref() accepts NULL. */
+struct wss_conn_calls *wss_conn_calls_ref(struct wss_conn_calls *calls);
+void wss_conn_calls_unref(struct wss_conn_calls *calls);
+
+/* What a call waits for. */
+enum wss_conn_need {
+	WSS_CALL_NEEDS_QEMU, /* an answer of QEMU's */
+	WSS_CALL_NEEDS_TURN, /* other calls about the domain only: it is made whether or not QEMU can answer */
+};
+
 /* One or several calls of libvirt about a domain that may hang. */
 struct wss_conn_call {
 	struct wss_conn *conn;
 	struct wss_conn_side *side; /* NULL: made on the connection itself */
 	virDomainPtr dom;	    /* what to call */
+	bool in_the_way; /* it is one too many, or made on the connection that all others need */
+	/* For conn-call.c. */
+	LIST_ENTRY(wss_conn_call) place;
+	unsigned char uuid[VIR_UUID_BUFLEN];
+	uint64_t since_ns;
+	bool counted;
 };
 
 /*
  * Prepares a call that reaches the domain's QEMU, or waits until another such call has returned; for
- * wss_conn_call_end(), also by wss_auto_call. step is what the call does, for the error of the deadline. Without a
- * deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an earlier call about the domain
- * hangs, WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
+ * wss_conn_call_end(), also by wss_auto_call. *ret_call must stay where it is until then. step is what the call does, for
+ * the error of the deadline. Without a deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an
+ * earlier call about the domain hangs, also another program's; WSS_ERR_STOPPED if QEMU is needed and cannot answer;
+ * WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
  */
-int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom,
+int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, enum wss_conn_need need,
 			const struct wss_deadline *deadline, const char *step,
 			struct wss_conn_call *ret_call, struct wss_error *err);
 

@@ -129,7 +129,8 @@ static void conn_free(void *opaque)
 	if (!conn)
 		return;
 	wss_lifecycle_free(conn->lifecycle);
-	wss_conn_identity_unref(conn->identity);
+	wss_conn_shared_unref(conn->shared);
+	wss_conn_calls_unref(conn->calls);
 	wss_conn_sides_free(conn->sides);
 	free(conn->uri_text);
 	free(conn);
@@ -210,6 +211,7 @@ static void opening_connect(struct opening *o)
 static void opening_run(void *opaque)
 {
 	struct opening *o = opaque;
+	bool aside;
 
 	opening_connect(o);
 	if (!o->conn->vir)
@@ -221,8 +223,9 @@ static void opening_run(void *opaque)
 		virResetLastError();
 	if (conn_describe(o->conn, &o->error) < 0)
 		return;
-	if (o->has_peer && !o->conn->uri.has_server &&
-	    !(o->conn->sides = wss_conn_sides_new(o->read_only)))
+	aside = o->has_peer && !o->conn->uri.has_server;
+	o->conn->calls = wss_conn_calls_new(o->has_peer);
+	if (!o->conn->calls || (aside && !(o->conn->sides = wss_conn_sides_new(o->read_only))))
 		wss_error_set(&o->error, WSS_ERR_NO_MEMORY, "out of memory");
 	else
 		o->open = true;
@@ -237,7 +240,7 @@ static struct opening *opening_new(const char *uri, bool reading)
 	o->reading = reading;
 	o->conn = calloc(1, sizeof(*o->conn));
 	if (o->conn && (o->conn->lifecycle = wss_lifecycle_new()) &&
-	    (o->conn->identity = wss_conn_identity_new()) && (!uri || (o->uri = strdup(uri))))
+	    (o->conn->shared = wss_conn_shared_new()) && (!uri || (o->uri = strdup(uri))))
 		return o;
 	opening_free(o);
 	return NULL;

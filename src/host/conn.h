@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Connection to libvirt, with its event loop in a thread and keepalive on, so that calls to a
- * hanging libvirtd fail after 12 s instead of blocking forever. wss_conn_open() and
+ * hanging libvirtd fail after 12 s instead of blocking forever. A request that a QEMU must answer whose process is
+ * stopped or frozen fails with WSS_ERR_STOPPED (host/stopped.h), where libvirt runs here. wss_conn_open() and
  * wss_conn_close() run in a thread of their own with a deadline; everything else that calls
  * libvirt belongs in a worker (base/worker.h).
  */
@@ -16,7 +17,7 @@
 #include "host/host.h"
 
 struct wss_conn;
-struct wss_conn_identity;
+struct wss_conn_shared;
 
 /*
  * Connects to uri (NULL: libvirt's default, LIBVIRT_DEFAULT_URI first). WSS_ERR_CONNECT if
@@ -34,17 +35,17 @@ int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss
  */
 void wss_conn_close(struct wss_conn *conn);
 
-/* What libvirt says about the host that it runs on. For wss_conn_identity_unref(); NULL: out of memory. */
-struct wss_conn_identity *wss_conn_identity_new(void);
+/* What several connections to the same libvirt share. For wss_conn_shared_unref(); NULL: out of memory. */
+struct wss_conn_shared *wss_conn_shared_new(void);
 
 /* Drops a reference; accepts NULL. */
-void wss_conn_identity_unref(struct wss_conn_identity *identity);
+void wss_conn_shared_unref(struct wss_conn_shared *shared);
 
 /*
  * Makes a new connection one of several to the same libvirt, each for one guest at a time: they share the
- * answer about the host, and a call that hangs keeps no other guest waiting. Takes a reference.
+ * answer about the host, and the limit of calls that may hang, of which a guest has one at most. Takes a reference.
  */
-void wss_conn_share(struct wss_conn *conn, struct wss_conn_identity *identity);
+void wss_conn_share(struct wss_conn *conn, struct wss_conn_shared *shared);
 
 /*
  * Allows KVM's counters to be read by QMP through libvirt's monitor if no other source has

@@ -137,7 +137,8 @@ static int call_begin(struct wss_guest *guest, const char *step, struct wss_conn
 {
 	struct domain_source *source = guest->source;
 
-	return wss_conn_call_begin(source->conn, source->dom, guest->deadline, step, ret_call, err);
+	return wss_conn_call_begin(source->conn, source->dom, WSS_CALL_NEEDS_QEMU, guest->deadline,
+				   step, ret_call, err);
 }
 
 static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
@@ -177,9 +178,9 @@ static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct ws
 	struct domain_source *source = guest->source;
 	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	/* It may give memory back, for which it is never too late. */
-	if (wss_conn_call_begin(source->conn, source->dom, NULL, "setting the balloon", &call,
-				err) < 0)
+	/* It may give memory back, for which it is never too late; a QEMU that is stopped obeys when it goes on. */
+	if (wss_conn_call_begin(source->conn, source->dom, WSS_CALL_NEEDS_TURN, NULL,
+				"setting the balloon", &call, err) < 0)
 		return -1;
 	if (virDomainSetMemoryFlags(call.dom, (unsigned long)(bytes / 1024),
 				    VIR_DOMAIN_AFFECT_LIVE) < 0)
@@ -366,9 +367,11 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,
 			  struct wss_error *err)
 {
+	struct domain_source *source = guest->source;
 	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	if (call_begin(guest, "writing the domain's metadata", &call, err) < 0)
+	if (wss_conn_call_begin(source->conn, source->dom, WSS_CALL_NEEDS_TURN, guest->deadline,
+				"writing the domain's metadata", &call, err) < 0)
 		return -1;
 	return wss_conn_store(call.dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml, persistent,
 			      err);

@@ -96,8 +96,8 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 
 	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
-	if (!dom ||
-	    wss_conn_call_begin(conn, dom, NULL, "writing the domain's metadata", &call, err) < 0)
+	if (!dom || wss_conn_call_begin(conn, dom, WSS_CALL_NEEDS_TURN, NULL,
+					"writing the domain's metadata", &call, err) < 0)
 		return -1;
 	return wss_conn_store(call.dom, namespace_uri, prefix, xml, true, err);
 }
@@ -185,10 +185,10 @@ int wss_conn_balloon_stats(struct wss_conn *conn, const char *uuid,
 	wss_auto_call struct wss_conn_call call = {.conn = NULL};
 
 	/* They are not worth waiting for other calls that hang, nor a call on the connection that all share. */
-	if (!dom || wss_conn_call_begin(conn, dom, NULL, "reading the balloon's statistics", &call,
-					err) < 0)
+	if (!dom || wss_conn_call_begin(conn, dom, WSS_CALL_NEEDS_QEMU, NULL,
+					"reading the balloon's statistics", &call, err) < 0)
 		return -1;
-	if (!call.side && conn->sides)
+	if (call.in_the_way)
 		return wss_error_set(err, WSS_ERR_BUSY, "libvirt's calls about other guests hang");
 	return wss_domain_balloon_stats(call.dom, ret_stats, err);
 }

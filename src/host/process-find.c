@@ -323,19 +323,37 @@ static int hold_process(const struct wss_root *root, pid_t pid, const char *uuid
 	return 0;
 }
 
-int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
-		       const char *uuid, uid_t owner, struct wss_process *ret_process,
-		       struct wss_error *err)
+/* The pid in libvirt's files; 0: there is none. */
+static pid_t find_recorded(const struct wss_root *root, const char *run_dir, const char *name,
+			   const char *uuid)
 {
 	wss_cleanup(cleanup_root) struct wss_root dir = {.dirfd = -1};
-	struct wss_error tried = WSS_ERROR_INIT;
-	pid_t recorded = 0, pid;
 
 	run_dir += strspn(run_dir, "/");
 	if (is_domain_name(name))
 		dir.dirfd = wss_root_openat(root, run_dir[0] ? run_dir : ".", O_PATH | O_DIRECTORY);
-	if (dir.dirfd >= 0)
-		recorded = recorded_pid(&dir, name, uuid);
+	return dir.dirfd >= 0 ? recorded_pid(&dir, name, uuid) : 0;
+}
+
+int wss_process_attach_recorded(const struct wss_root *root, const char *run_dir, const char *name,
+				const char *uuid, struct wss_process *ret_process,
+				struct wss_error *err)
+{
+	pid_t pid = find_recorded(root, run_dir, name, uuid);
+
+	if (!pid)
+		return wss_error_set(err, WSS_ERR_GONE, "libvirt's files name no process of %s",
+				     uuid);
+	return wss_process_hold(root, pid, uuid, ret_process, err);
+}
+
+int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
+		       const char *uuid, uid_t owner, struct wss_process *ret_process,
+		       struct wss_error *err)
+{
+	pid_t recorded = find_recorded(root, run_dir, name, uuid), pid;
+	struct wss_error tried = WSS_ERROR_INIT;
+
 	if (recorded) {
 		if (hold_process(root, recorded, uuid, owner, ret_process, &tried) == 0)
 			return 0;

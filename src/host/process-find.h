@@ -45,3 +45,8 @@ int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner,
 int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
 		       const char *uuid, uid_t owner, struct wss_process *ret_process,
 		       struct wss_error *err);
+
+/* Holds the process that those files name, of whatever user, and searches for no other one. Fails as wss_process_hold(). */
+int wss_process_attach_recorded(const struct wss_root *root, const char *run_dir, const char *name,
+				const char *uuid, struct wss_process *ret_process,
+				struct wss_error *err);

@@ -29,8 +29,8 @@ struct wss_pool {
 	/* The last one is the next to be used, the first one idle for longest; under the lock. */
 	struct idle *idle;
 	size_t n, room;
-	bool closed;			    /* under the lock */
-	struct wss_conn_identity *identity; /* of the host of all of them */
+	bool closed;			/* under the lock */
+	struct wss_conn_shared *shared; /* by all of them */
 	struct wss_deadline closing;
 };
 
@@ -45,8 +45,8 @@ struct wss_pool *wss_pool_new(const struct wss_hypervisor_options *options)
 
 	if (!pool)
 		return NULL;
-	pool->identity = wss_conn_identity_new();
-	if (!pool->identity) {
+	pool->shared = wss_conn_shared_new();
+	if (!pool->shared) {
 		free(pool);
 		return NULL;
 	}
@@ -67,7 +67,7 @@ void wss_pool_unref(struct wss_pool *pool)
 	if (!pool || atomic_fetch_sub(&pool->references, 1) != 1)
 		return;
 	pthread_mutex_destroy(&pool->lock);
-	wss_conn_identity_unref(pool->identity);
+	wss_conn_shared_unref(pool->shared);
 	free(pool->idle);
 	free(pool);
 }
@@ -129,7 +129,7 @@ static int lease_connect(struct lease *lease, struct wss_error *err)
 			return -1;
 		conn = wss_hypervisor_conn(hypervisor);
 		if (conn)
-			wss_conn_share(conn, lease->pool->identity);
+			wss_conn_share(conn, lease->pool->shared);
 	}
 	lease->hypervisor = hypervisor;
 	return 0;

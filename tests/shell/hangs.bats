@@ -178,6 +178,32 @@ stop() {
 	grep -q "timed out after 30.0 s while asking libvirt for its host's name" name.err
 }
 
+calls_about() { # DOMAIN
+	grep -cx "$1" calls
+}
+
+have_been_called() { # N DOMAIN...
+	local n=$1 domain
+	shift
+	for domain; do
+		[ "$(calls_about "$domain")" -ge "$n" ] || return 1
+	done
+}
+
+# Each visit of the service has a connection of its own.
+@test "serve asks no second time about a guest about which a call hangs, and goes on with the others" {
+	: >calls
+	seconds=130
+	WSS_HANG_CALLS=$PWD/calls begin 'virDomainListGetStats:web2' serve serve --no-store --boot 1ms --period 10s --window 100ms --textfile metrics
+	# In that time the first visit of the one that hangs is over, and several more have been due.
+	wait_until 300 have_been_called 10 web1 web3 || { cat calls serve.err; false; }
+	[ "$(calls_about web2)" = 1 ]
+	kill -TERM "$pid"
+	clock_limit serve.clock 136
+	finish "$pid"
+	[ "$status" = 143 ]
+}
+
 @test "a connection that cannot be closed does not keep the program" {
 	seconds=10 begin virConnectClose: closing list web1
 	finish "$pid"

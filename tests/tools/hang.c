@@ -2,9 +2,10 @@
 /*
  * Hangs libvirt calls in a program that loads this by LD_PRELOAD, as only tests do.
  *
- * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: for any. The first
- * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first. With
- * WSS_HANG_SECONDS it only takes that long, and others wait for it, as for a slow libvirtd.
+ * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, or for those that fnmatch(3) finds, FUNCTION: for any. The
+ * first WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first. With
+ * WSS_HANG_SECONDS it only takes that long, and others wait for it, as for a slow libvirtd. WSS_HANG_CALLS=FILE gets a
+ * line for each call of that function, whether it hangs or not: the domain's name.
  *
  * With WSS_CLOCK=FILE the program and its children (not that of HTTP) have an invented clock instead of CLOCK_BOOTTIME, which deadlines,
  * periods and sleeps go by. FILE is 15 digits, a line feed, and eight bytes of zero. The clock goes on while no thread of
@@ -16,6 +17,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <libvirt/libvirt.h>
 #include <poll.h>
 #include <pthread.h>
@@ -198,6 +200,17 @@ static void hang(void)
 		pause();
 }
 
+static void note_call(const char *domain)
+{
+	const char *file = getenv("WSS_HANG_CALLS");
+	int fd = file ? open(file, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644) : -1;
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "%s\n", domain);
+	close(fd);
+}
+
 static void hang_if_wanted(const char *function, const char *domain)
 {
 	const char *wanted = getenv("WSS_HANG"), *after = getenv("WSS_HANG_AFTER");
@@ -206,7 +219,8 @@ static void hang_if_wanted(const char *function, const char *domain)
 
 	if (!wanted || strncmp(wanted, function, len) != 0 || wanted[len] != ':')
 		return;
-	if (wanted[len + 1] && (!domain || strcmp(wanted + len + 1, domain) != 0))
+	note_call(domain ? domain : "");
+	if (wanted[len + 1] && (!domain || fnmatch(wanted + len + 1, domain, 0) != 0))
 		return;
 	if (atomic_fetch_add(&calls, 1) >= (after ? atoi(after) : 0))
 		hang();
@@ -229,6 +243,12 @@ EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata
 {
 	hang_if_wanted(__func__, virDomainGetName(dom));
 	return REAL(virDomainSetMetadata)(dom, type, metadata, key, uri, flags);
+}
+
+EXPORT int virDomainGetJobInfo(virDomainPtr dom, virDomainJobInfoPtr info)
+{
+	hang_if_wanted(__func__, virDomainGetName(dom));
+	return REAL(virDomainGetJobInfo)(dom, info);
 }
 
 EXPORT int virDomainListGetStats(virDomainPtr *doms, unsigned stats,

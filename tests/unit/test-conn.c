@@ -540,7 +540,9 @@ static void call_at_once(struct wss_conn *of, virDomainPtr dom, int n)
 	struct wss_conn_call calls[BURST];
 
 	for (int i = 0; i < n; i++)
-		assert_int_equal(wss_conn_call_begin(of, dom, NULL, "testing", &calls[i], NULL), 0);
+		assert_int_equal(wss_conn_call_begin(of, dom, WSS_CALL_NEEDS_QEMU, NULL, "testing",
+						     &calls[i], NULL),
+				 0);
 	for (int i = 0; i < n; i++)
 		wss_conn_call_end(&calls[i]);
 }
@@ -626,6 +628,260 @@ TEST(test_pool_shrinks_after_a_burst)
 	assert_int_equal(n_open, before - 1);
 }
 
+/* --- calls that hang --- */
+
+/* Time passes with each wait. */
+static void passing_sleep(void *unused, uint64_t when_ns)
+{
+	injected_ns = when_ns > injected_ns ? when_ns : injected_ns;
+}
+
+static bool passing_wait(void *unused, pthread_cond_t *cond, pthread_mutex_t *lock,
+			 uint64_t timeout_ns)
+{
+	injected_ns += timeout_ns;
+	return false;
+}
+
+static void inject_passing_clock(void)
+{
+	static const struct wss_clock_source source = {
+		.now_ns = injected_now_ns, .sleep_until_ns = passing_sleep, .wait = passing_wait};
+
+	injected_ns = wss_clock_now_ns();
+	wss_clock_inject(&source);
+}
+
+/* A libvirtd has few threads for all its clients. */
+static struct wss_conn *open_limited(void)
+{
+	struct wss_conn *of = NULL;
+
+	assert_int_equal(wss_conn_open("test:///default", &of, NULL), 0);
+	wss_conn_calls_unref(of->calls);
+	of->calls = wss_conn_calls_new(true);
+	assert_non_null(of->calls);
+	return of;
+}
+
+static virDomainPtr make_domain(struct wss_conn *of, int number)
+{
+	char xml[256];
+	virDomainPtr dom;
+
+	snprintf(xml, sizeof(xml),
+		 "<domain type='test'><name>made%d</name>"
+		 "<uuid>a1b2c3d4-0000-4000-8000-00000000%04d</uuid>"
+		 "<memory>4096</memory><os><type>hvm</type></os></domain>",
+		 number, number);
+	dom = virDomainCreateXML(of->vir, xml, 0);
+	assert_non_null(dom);
+	return dom;
+}
+
+static int begin_call(struct wss_conn *of, virDomainPtr dom, uint64_t allowed_ns,
+		      struct wss_conn_call *ret_call, struct wss_error *err)
+{
+	struct wss_deadline deadline = {.cancel = NULL};
+
+	wss_error_clear(err);
+	wss_deadline_allow(&deadline, allowed_ns);
+	wss_deadline_run(&deadline, 0);
+	return wss_conn_call_begin(of, dom, WSS_CALL_NEEDS_QEMU, &deadline, "testing", ret_call,
+				   err);
+}
+
+/* Each guest has a connection of its own when the service measures it, and another one at its next visit. */
+TEST(test_guest_that_hangs_gets_no_second_call_on_any_connection)
+{
+	struct wss_conn_shared *shared = wss_conn_shared_new();
+	struct wss_conn_call hanging, other;
+	struct wss_conn *ofs[2] = {NULL, NULL};
+	struct wss_error err = WSS_ERROR_INIT;
+	virDomainPtr doms[2];
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wss_conn_open("test:///default", &ofs[i], NULL), 0);
+		wss_conn_share(ofs[i], shared);
+		doms[i] = virDomainLookupByName(ofs[i]->vir, "test");
+		assert_non_null(doms[i]);
+	}
+	inject_passing_clock();
+	assert_int_equal(begin_call(ofs[0], doms[0], 30 * WSS_NS_PER_S, &hanging, &err), 0);
+	/* It may only be slow. */
+	injected_ns += 4 * WSS_NS_PER_S;
+	assert_int_equal(begin_call(ofs[1], doms[1], 30 * WSS_NS_PER_S, &other, &err), 0);
+	wss_conn_call_end(&other);
+	injected_ns += 30 * WSS_NS_PER_S;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(begin_call(ofs[1], doms[1], 30 * WSS_NS_PER_S, &other, &err), -1);
+		assert_error(&err, WSS_ERR_TIMEOUT, "its QEMU has not answered libvirt for 34.0 s");
+	}
+	wss_conn_call_end(&hanging);
+	assert_int_equal(begin_call(ofs[1], doms[1], 30 * WSS_NS_PER_S, &other, &err), 0);
+	wss_conn_call_end(&other);
+	wss_clock_inject(NULL);
+	for (int i = 0; i < 2; i++) {
+		virDomainFree(doms[i]);
+		wss_conn_close(ofs[i]);
+	}
+	wss_conn_shared_unref(shared);
+}
+
+#define HUNG 20
+
+/* Of twenty guests that hang few are called, and those that have answered before are called all the same. */
+TEST(test_guests_that_hang_keep_none_waiting_that_answers)
+{
+	struct wss_conn *of = open_limited();
+	virDomainPtr healthy = virDomainLookupByName(of->vir, "test"), hung[HUNG];
+	struct wss_conn_call calls[HUNG], call;
+	struct wss_error err = WSS_ERROR_INIT;
+	int n = 0;
+
+	inject_passing_clock();
+	for (int i = 0; i < HUNG; i++)
+		hung[i] = make_domain(of, i);
+	assert_int_equal(begin_call(of, healthy, 30 * WSS_NS_PER_S, &call, &err), 0);
+	wss_conn_call_end(&call);
+	for (int i = 0; i < HUNG; i++) {
+		if (begin_call(of, hung[i], 30 * WSS_NS_PER_S, &calls[n], &err) == 0)
+			n++;
+		else
+			assert_error(
+				&err, WSS_ERR_TIMEOUT,
+				"while waiting for libvirt, whose calls about other guests hang");
+	}
+	assert_int_equal(n, 12);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(begin_call(of, healthy, 30 * WSS_NS_PER_S, &call, &err), 0);
+		wss_conn_call_end(&call);
+	}
+	/* One that has hung is as unknown as the others. */
+	wss_conn_call_end(&calls[--n]);
+	assert_int_equal(begin_call(of, hung[HUNG - 1], 30 * WSS_NS_PER_S, &calls[n++], &err), 0);
+	assert_int_equal(begin_call(of, hung[11], 30 * WSS_NS_PER_S, &call, &err), -1);
+	/* Without a deadline none waits: it is made where it keeps others waiting, which not every caller wants. */
+	assert_int_equal(wss_conn_call_begin(of, hung[11], WSS_CALL_NEEDS_TURN, NULL, "testing",
+					     &call, &err),
+			 0);
+	assert_true(call.in_the_way);
+	wss_conn_call_end(&call);
+	while (n > 0)
+		wss_conn_call_end(&calls[--n]);
+	wss_clock_inject(NULL);
+	for (int i = 0; i < HUNG; i++) {
+		virDomainDestroy(hung[i]);
+		virDomainFree(hung[i]);
+	}
+	virDomainFree(healthy);
+	wss_conn_close(of);
+}
+
+static __typeof__(&virDomainGetControlInfo) real_control;
+static virDomainControlInfo control; /* state 0: the driver's */
+static int n_control;
+
+static int control_info(virDomainPtr dom, virDomainControlInfoPtr info, unsigned flags)
+{
+	n_control++;
+	*info = control;
+	return control.state ? 0 : real_control(dom, info, flags);
+}
+
+TEST(test_guest_about_which_the_call_of_another_program_hangs_gets_none)
+{
+	struct wss_conn *of = open_limited();
+	virDomainPtr dom = virDomainLookupByName(of->vir, "test");
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn_call call;
+
+	control = (virDomainControlInfo){.state = VIR_DOMAIN_CONTROL_OCCUPIED, .stateTime = 61000};
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), -1);
+	assert_error(&err, WSS_ERR_TIMEOUT, "its QEMU has not answered libvirt for 61.0 s");
+	/* The other program has only just asked, or has a job that needs no answer of QEMU's. */
+	control.stateTime = 1000;
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	wss_conn_call_end(&call);
+	/* It has answered, so libvirt is not asked again, unless it hangs. */
+	n_control = 0;
+	control = (virDomainControlInfo){.state = VIR_DOMAIN_CONTROL_JOB, .stateTime = 61000};
+	inject_passing_clock();
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	assert_int_equal(n_control, 0);
+	injected_ns += 31 * WSS_NS_PER_S;
+	wss_conn_call_end(&call);
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	assert_int_equal(n_control, 1);
+	wss_conn_call_end(&call);
+	wss_clock_inject(NULL);
+	control.state = 0;
+	virDomainFree(dom);
+	wss_conn_close(of);
+}
+
+/* Makes libvirt's files for a domain whose process is the child. */
+static struct wss_conn *open_with_process(const char *tree, pid_t pid)
+{
+	struct wss_conn *of = NULL;
+	char path[PATH_MAX], text[32];
+
+	assert_int_equal(wss_conn_open("test:///default", &of, NULL), 0);
+	put_text(tree, "run/test.pid", make_path(text, "%d", pid));
+	assert_int_equal(symlink("/proc", make_path(path, "%s/proc", tree)), 0);
+	assert_int_equal(setenv("VIRT_WSS_SYSROOT", tree, 1), 0);
+	of->qemu_driver = true;
+	of->uri.kind = WSS_URI_SYSTEM;
+	strcpy(of->uri.run_dir, "/run");
+	return of;
+}
+
+TEST(test_qemu_that_is_stopped_is_not_called)
+{
+	char *tree = make_tree(), path[PATH_MAX], pid_text[64];
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn_call call;
+	struct wss_guest *guest;
+	struct wss_conn *of;
+	virDomainPtr dom;
+	pid_t pid;
+
+	copy_self(tree, "qemu-system-test");
+	pid = start_qemu(make_path(path, "%s/qemu-system-test", tree), DEFAULT_UUID, NULL);
+	of = open_with_process(tree, pid);
+	dom = virDomainLookupByName(of->vir, "test");
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	wss_conn_call_end(&call);
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+	snprintf(pid_text, sizeof(pid_text), "stopped by a signal (SIGSTOP): kill -CONT %d ", pid);
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), -1);
+	assert_error(&err, WSS_ERR_STOPPED, pid_text);
+	wss_error_clear(&err);
+	assert_int_equal(
+		wss_conn_guest(of, &(struct wss_domain_ref){.name = "test"}, NULL, &guest, &err),
+		-1);
+	assert_error(&err, WSS_ERR_STOPPED, pid_text);
+	/* A policy can be written all the same, and memory given back. */
+	assert_int_equal(
+		wss_conn_call_begin(of, dom, WSS_CALL_NEEDS_TURN, NULL, "testing", &call, &err), 0);
+	wss_conn_call_end(&call);
+	/* libvirt runs elsewhere: the process is that of another guest. */
+	of->uri.has_server = true;
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	wss_conn_call_end(&call);
+	of->uri.has_server = false;
+	kill(pid, SIGCONT);
+	waitpid(pid, NULL, WCONTINUED);
+	assert_int_equal(begin_call(of, dom, 30 * WSS_NS_PER_S, &call, &err), 0);
+	wss_conn_call_end(&call);
+	end_child(pid);
+	virDomainFree(dom);
+	wss_conn_close(of);
+	unsetenv("VIRT_WSS_SYSROOT");
+	remove_tree(tree);
+}
+
 static __typeof__(&virConnectGetCapabilities) real_capabilities;
 static enum { SUCCEED, FAIL, LOSE_CONNECTION } capabilities;
 static int n_capabilities;
@@ -680,12 +936,15 @@ TEST(test_failing_capabilities_are_asked_for_once)
 	wss_clock_inject(NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], PLAY_QEMU))
+		return play_qemu();
 	divert(virConnectOpenAuth, refusing_open, &real_open);
 	divert(virConnectOpen, counting_open, &real_open_side);
 	divert(virConnectClose, counting_close, &real_close);
 	divert(virConnectGetCapabilities, counted_capabilities, &real_capabilities);
+	divert(virDomainGetControlInfo, control_info, &real_control);
 	divert(virDomainGetState, state_of, &real_state);
 	divert(virDomainGetXMLDesc, xml_with_disks, &real_xml);
 	divert(virDomainGetJobInfo, job_info, &real_job_info);

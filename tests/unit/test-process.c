@@ -12,6 +12,7 @@
 #include "host/process-find.h"
 #include "host/process.h"
 #include "host/procfile.h"
+#include "host/stopped.h"
 
 /* A tree with the child's executable, and the real "/". */
 struct state {
@@ -73,6 +74,99 @@ static void test_hold(void **unused)
 	assert_int_equal(wss_process_state(&process, &c), 0);
 	assert_int_not_equal(c, 'T');
 	end_child(pid);
+}
+
+/* --- processes that are stopped --- */
+
+static struct {
+	uint64_t now_ns, continue_ns; /* when the child is continued; 0: never */
+	pid_t child;
+} stopping;
+
+static uint64_t stopping_now_ns(void *unused)
+{
+	return stopping.now_ns;
+}
+
+static void stopping_sleep(void *unused, uint64_t when_ns)
+{
+	stopping.now_ns = when_ns;
+	if (!stopping.continue_ns || when_ns < stopping.continue_ns)
+		return;
+	kill(stopping.child, SIGCONT);
+	waitpid(stopping.child, NULL, WCONTINUED);
+}
+
+static void test_stopped(void **unused)
+{
+	static const struct wss_clock_source source = {.now_ns = stopping_now_ns,
+						       .sleep_until_ns = stopping_sleep};
+	pid_t pid = start_qemu(host.qemu, UUID_A, NULL);
+	struct wss_deadline deadline = {.cancel = NULL};
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	stopping.child = pid;
+	stopping.now_ns = WSS_NS_PER_S;
+	wss_clock_inject(&source);
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, &err), 0);
+	assert_int_equal(wss_stopped_check(&host.root, &process, NULL, &err), 0);
+	assert_int_equal(stopping.now_ns, WSS_NS_PER_S);
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+	assert_int_equal(wss_stopped_check(&host.root, &process, NULL, &err), -1);
+	assert_error(&err, WSS_ERR_STOPPED, "its QEMU process is stopped by a signal (SIGSTOP)");
+	assert_int_equal(stopping.now_ns, WSS_NS_PER_S + WSS_STOPPED_NS);
+	/* No longer than the caller has time. */
+	wss_deadline_allow(&deadline, WSS_NS_PER_S / 10);
+	wss_deadline_run(&deadline, 0);
+	assert_int_equal(wss_stopped_check(&host.root, &process, &deadline, &err), -1);
+	assert_int_equal(stopping.now_ns, WSS_NS_PER_S + WSS_STOPPED_NS + WSS_NS_PER_S / 10);
+	/* Windows with --pause stop a guest for moments. */
+	stopping.continue_ns = stopping.now_ns + WSS_NS_PER_S / 2;
+	wss_error_clear(&err);
+	assert_int_equal(wss_stopped_check(&host.root, &process, NULL, &err), 0);
+	assert_int_equal(err.code, WSS_OK);
+	wss_clock_inject(NULL);
+	stopping.continue_ns = 0;
+	end_child(pid);
+	/* Nothing is known of one that has ended: who asks it finds out. */
+	assert_int_equal(wss_stopped_check(&host.root, &process, NULL, &err), 0);
+}
+
+/* The state of a process that its cgroup has frozen is that of one that waits. */
+static void test_frozen(void **unused)
+{
+	char *tree = make_tree();
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	static const struct wss_clock_source source = {.now_ns = stopping_now_ns,
+						       .sleep_until_ns = stopping_sleep};
+	struct wss_root root;
+
+	put_text(tree, "proc/42/cmdline", "qemu");
+	put_text(tree, "proc/42/stat",
+		 "42 (qemu) S 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0 0");
+	put_text(tree, "proc/42/cgroup", "4:freezer,cpu:/one\n0::/machine/two\n");
+	put_text(tree, "sys/fs/cgroup/machine/two/cgroup.events", "populated 1\nfrozen 0\n");
+	put_text(tree, "sys/fs/cgroup/freezer,cpu/one/freezer.state", "THAWED\n");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	assert_int_equal(wss_process_hold(&root, 42, NULL, &process, &err), 0);
+	wss_clock_inject(&source);
+	assert_int_equal(wss_stopped_check(&root, &process, NULL, &err), 0);
+	put_text(tree, "sys/fs/cgroup/machine/two/cgroup.events", "populated 1\nfrozen 1\n");
+	assert_int_equal(wss_stopped_check(&root, &process, NULL, &err), -1);
+	assert_error(&err, WSS_ERR_STOPPED, "its QEMU process, 42, is frozen by its cgroup");
+	put_text(tree, "sys/fs/cgroup/machine/two/cgroup.events", "populated 1\nfrozen 0\n");
+	put_text(tree, "sys/fs/cgroup/freezer,cpu/one/freezer.state", "FROZEN\n");
+	assert_int_equal(wss_stopped_check(&root, &process, NULL, &err), -1);
+	put_text(tree, "proc/42/stat",
+		 "42 (qemu) t 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0 0");
+	assert_int_equal(wss_stopped_check(&root, &process, NULL, &err), -1);
+	assert_error(&err, WSS_ERR_STOPPED, "42, is stopped by a debugger or another tracer");
+	wss_clock_inject(NULL);
+	wss_root_close(&root);
+	remove_tree(tree);
 }
 
 static void test_hold_without_uuid(void **unused)
@@ -1125,6 +1219,8 @@ static void test_read_state(void **unused)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest captured[] = {
+		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_frozen),
 		cmocka_unit_test(test_read_state),
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_cgroup),
