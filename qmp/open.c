@@ -94,6 +94,14 @@ static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error
 	return wss_error_prefix(err, "no QMP greeting");
 }
 
+static int check_peer(struct qmp *qmp, int fd, struct wss_error *err)
+{
+	if (!qmp->limits.check_peer)
+		return 0;
+	qmp_peer_read(fd, &qmp->peer);
+	return qmp->limits.check_peer(&qmp->peer, qmp->limits.check_opaque, err);
+}
+
 /* Takes over fd, reads the greeting and negotiates by the deadline. */
 static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp, struct wss_error *err)
@@ -108,6 +116,8 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes,
 			    wss_deadline_cancel(deadline), err) < 0)
 		return no_connection(deadline, err);
+	if (check_peer(qmp, fd, err) < 0)
+		return -1;
 	if (read_greeting(qmp, deadline_ns, err) < 0)
 		return no_connection(deadline, err);
 	/* A peer that has sent its greeting has accepted the connection. */

@@ -33,6 +33,7 @@
 
 struct json_object;
 struct qmp;
+struct qmp_peer;
 struct wss_deadline;
 
 struct qmp_limits {
@@ -46,11 +47,17 @@ struct qmp_limits {
 	const struct wss_deadline *deadline;
 	/* Number in the id of the first command. 0: at random, so that no other client has had it. */
 	uint64_t first_id;
+	/*
+	 * Called once a socket is connected, before QEMU is waited for, with the process and its user: -1 with err set ends
+	 * the attempt with that error. NULL: nobody wants to know.
+	 */
+	int (*check_peer)(const struct qmp_peer *peer, void *opaque, struct wss_error *err);
+	void *check_opaque;
 };
 
-#define QMP_LIMITS_DEFAULT                       \
-	{                                        \
-		4u << 20, 32u << 20, 64, NULL, 0 \
+#define QMP_LIMITS_DEFAULT                                                    \
+	{                                                                     \
+		.reply_bytes = 4u << 20, .tree_bytes = 32u << 20, .depth = 64 \
 	}
 
 /* Length of a socket path with its final NUL, which unix(7)'s sun_path may lack. */

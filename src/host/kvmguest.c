@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "host/qmpguest.h"
 #include "host/qmppeer.h"
+#include "host/stopped.h"
 #include "host/vms.h"
 #include "kvm/vm.h"
 #include "qmp/dirtyrate.h"
@@ -33,6 +34,7 @@
 #define MONITOR_PAUSE_MS 150
 
 struct kvmguest {
+	const struct wss_root *root;
 	struct wss_inventory_guest found;
 };
 
@@ -48,7 +50,8 @@ static void kvmguest_release(struct wss_guest *guest)
 static int monitor_connect(struct wss_guest *guest, struct wss_deadline *deadline,
 			   struct qmp **ret_qmp, struct wss_error *err)
 {
-	const struct wss_inventory_guest *found = &((const struct kvmguest *)guest->source)->found;
+	const struct kvmguest *source = guest->source;
+	const struct wss_inventory_guest *found = &source->found;
 	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
 	/* What the process claims, which may not be what the guest is known by. */
 	const char *uuid = found->vm.has_uuid && found->own_uuid[0] ? found->own_uuid : NULL;
@@ -62,6 +65,9 @@ static int monitor_connect(struct wss_guest *guest, struct wss_deadline *deadlin
 		wss_deadline_run(deadline, 0);
 		limits.deadline = deadline;
 	}
+	/* Who connects to a QEMU that is stopped is in its manager's way. */
+	if (wss_stopped_check(source->root, &guest->process, limits.deadline, err) < 0)
+		return -1;
 	if (qmp_open_unix(found->monitor, MONITOR_MS, &limits, &qmp, err) < 0)
 		return -1;
 	if (qmp_peer(qmp, &peer, err) == 0 && peer.pid != guest->process.pid)
@@ -357,6 +363,7 @@ int wss_kvmguest_open(const struct wss_inventory_ops *inventory, const struct ws
 		free(source);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
+	source->root = root;
 	source->found = *found;
 	(*ret_guest)->aliases[0] = source->found.own_name;
 	(*ret_guest)->aliases[1] = inventory->ids_last ? source->found.id : NULL;

@@ -23,6 +23,7 @@
 #include "host/devices.h"
 #include "host/procfile.h"
 #include "host/qmppeer.h"
+#include "host/stopped.h"
 #include "qmp/dirtyrate.h"
 #include "qmp/qmp.h"
 #include "qmp/query.h"
@@ -39,6 +40,7 @@
 #define BACKENDS_MAX 16
 
 struct qmpguest {
+	const struct wss_root *root;
 	/* Since the last refresh: whether it was seen paused, and for how long, by what was seen at asked_ns and later. */
 	bool stopped, stopped_now;
 	uint64_t asked_ns, paused_ns;
@@ -365,13 +367,48 @@ static int qmpguest_check(const struct wss_guest *guest, const struct qmp *qmp,
 	return wss_qmppeer_check(&guest->process, &peer, guest_uuid(guest), err);
 }
 
-static int qmpguest_connect(const struct wss_guest *guest, unsigned timeout_ms,
-			    struct qmp **ret_qmp, struct wss_error *err)
+/* A process that cannot be seen may answer. */
+static int qmpguest_check_listener(const struct qmp_peer *peer, void *opaque, struct wss_error *err)
+{
+	const struct wss_guest *guest = opaque;
+	const struct qmpguest *source = guest->source;
+	struct wss_process process = WSS_PROCESS_INIT;
+	int r;
+
+	if (wss_process_hold(source->root, peer->pid, NULL, &process, NULL) < 0)
+		return 0;
+	r = wss_stopped_check(source->root, &process, guest->deadline, err);
+	wss_process_release(&process);
+	return r;
+}
+
+/* Who connects to a QEMU that is stopped would only wait, and be in the way of its other clients. */
+static int qmpguest_check_process(const struct wss_guest *guest, unsigned timeout_ms,
+				  struct wss_error *err)
+{
+	const struct qmpguest *source = guest->source;
+	struct wss_deadline deadline = {.cancel = wss_deadline_cancel(guest->deadline)};
+
+	if (guest->process.proc.dirfd < 0)
+		return 0;
+	wss_deadline_allow(&deadline, timeout_ms * WSS_NS_PER_MS);
+	wss_deadline_run(&deadline, 0);
+	return wss_stopped_check(source->root, &guest->process, &deadline, err);
+}
+
+static int qmpguest_connect(struct wss_guest *guest, unsigned timeout_ms, struct qmp **ret_qmp,
+			    struct wss_error *err)
 {
 	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
 	struct qmp *qmp;
 
 	limits.deadline = guest->deadline;
+	if (qmpguest_check_process(guest, timeout_ms, err) < 0)
+		return -1;
+	if (guest->process.proc.dirfd < 0) {
+		limits.check_peer = qmpguest_check_listener;
+		limits.check_opaque = guest;
+	}
 	if (qmp_open_unix(((const struct qmpguest *)guest->source)->path, timeout_ms, &limits, &qmp,
 			  err) < 0)
 		return qmpguest_failed(guest, NULL, err);
@@ -631,8 +668,9 @@ static int describe_guest(struct wss_guest *guest, struct qmp *qmp, struct wss_e
 	return read_state(guest, qmp, err);
 }
 
-int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
-		      struct wss_guest **ret_guest, struct wss_error *err)
+int wss_qmpguest_open(const struct wss_root *root, const char *socket_path,
+		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		      struct wss_error *err)
 {
 	struct qmpguest *source = calloc(1, sizeof(*source) + strlen(socket_path) + 1);
 	struct wss_guest *guest = source ? wss_guest_new(&qmp_guest_ops, source, deadline) : NULL;
@@ -642,6 +680,7 @@ int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadli
 		free(source);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
+	source->root = root;
 	strcpy(source->path, socket_path);
 	if (qmpguest_connect(guest, TIMEOUT_MS, &qmp, err) < 0) {
 		wss_guest_free(guest);

@@ -9,10 +9,12 @@
  * Connects to the socket and queries QEMU; the guest's process is the one that holds the other
  * end of the connection (host/qmppeer.h). No connection is held between two calls about the guest,
  * because QEMU serves one client per socket at a time. deadline, which may be NULL, must
- * outlive the guest. Fails as qmp_open_unix() and the queries do.
+ * outlive the guest; root, which stands for "/", as well. Fails as qmp_open_unix() and the queries do, and at once with
+ * WSS_ERR_STOPPED if QEMU's process is stopped.
  */
-int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
-		      struct wss_guest **ret_guest, struct wss_error *err);
+int wss_qmpguest_open(const struct wss_root *root, const char *socket_path,
+		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		      struct wss_error *err);
 
 struct qmp;
 

@@ -70,8 +70,9 @@ static int qmp_open(void *opaque, const struct wss_domain_ref *ref,
 		    const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		    struct wss_error *err)
 {
-	(void)opaque;
-	return wss_qmpguest_open(ref->name, deadline, ret_guest, err);
+	const struct wss_hypervisor *hypervisor = opaque;
+
+	return wss_qmpguest_open(&hypervisor->host.root, ref->name, deadline, ret_guest, err);
 }
 
 static const struct wss_guest_source qmp_source = {.open = qmp_open, .has_no_inventory = true};
@@ -129,16 +130,16 @@ int wss_hypervisor_new(const struct wss_host *host, const struct wss_guest_sourc
 int wss_hypervisor_open(const struct wss_hypervisor_options *options,
 			struct wss_hypervisor **ret_hypervisor, struct wss_error *err)
 {
-	const struct wss_inventory_ops *inventory = wss_inventory_find(options->uri);
+	const struct wss_inventory_ops *inventory =
+		options->qmp ? NULL : wss_inventory_find(options->uri);
 	struct wss_conn *conn = NULL;
 	struct wss_host host;
 
 	if (wss_host_open(wss_test_sysroot(), &host, err) < 0)
 		return -1;
-	if (options->qmp)
-		return wss_hypervisor_new(&host, &qmp_source, NULL, ret_hypervisor, err);
-	if (inventory) {
-		if (wss_hypervisor_new(&host, &local_source, NULL, ret_hypervisor, err) < 0)
+	if (options->qmp || inventory) {
+		if (wss_hypervisor_new(&host, options->qmp ? &qmp_source : &local_source, NULL,
+				       ret_hypervisor, err) < 0)
 			return -1;
 		(*ret_hypervisor)->opaque = *ret_hypervisor;
 		(*ret_hypervisor)->inventory = inventory;

@@ -46,6 +46,7 @@ static void on_window(void)
 
 struct only_guest {
 	const char *socket, *uuid;
+	const struct wss_root *root;
 };
 
 static int guest_list(void *opaque, bool inactive_too, struct wss_conn_domain **ret_domains,
@@ -69,8 +70,9 @@ static int guest_open(void *opaque, const struct wss_domain_ref *ref,
 		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		      struct wss_error *err)
 {
-	(void)opaque;
-	return wss_qmpguest_open(ref->name, deadline, ret_guest, err);
+	const struct only_guest *only = opaque;
+
+	return wss_qmpguest_open(only->root, ref->name, deadline, ret_guest, err);
 }
 
 static struct wss_hypervisor *hypervisor_of(struct only_guest *only, struct wss_error *err)
@@ -82,6 +84,7 @@ static struct wss_hypervisor *hypervisor_of(struct only_guest *only, struct wss_
 	if (wss_host_open(wss_test_sysroot(), &host, err) < 0 ||
 	    wss_hypervisor_new(&host, &source, only, &hypervisor, err) < 0)
 		return NULL;
+	only->root = &wss_hypervisor_host(hypervisor)->root;
 	return hypervisor;
 }
 
@@ -113,7 +116,7 @@ static void fill_options(struct wss_serve_options *options, const char *mode)
 
 static int serve(char **words)
 {
-	struct only_guest only = {words[2], words[3]};
+	struct only_guest only = {.socket = words[2], .uuid = words[3]};
 	struct wss_serve_options options = {.http.user = "nobody", .http.n_addresses = 1};
 	struct wss_error error = WSS_ERROR_INIT;
 	int r = -1;

@@ -27,7 +27,7 @@ static void parse(const char *text, size_t size, const struct qmp_limits *limits
 static void jsonline_run(const uint8_t *data, size_t size)
 {
 	static const struct qmp_limits usual = QMP_LIMITS_DEFAULT;
-	static const struct qmp_limits small = {256, 4096, 4, NULL, 0};
+	static const struct qmp_limits small = {.reply_bytes = 256, .tree_bytes = 4096, .depth = 4};
 
 	parse((const char *)data, size, &usual);
 	parse((const char *)data, size, &small);

@@ -137,7 +137,8 @@ static void run_canned(const uint8_t *data, size_t size)
 static void qmp_run(const uint8_t *data, size_t size)
 {
 	/* The ids of the replies were written before. */
-	static const struct qmp_limits limits = {4u << 20, 32u << 20, 64, NULL, 1};
+	static const struct qmp_limits limits = {
+		.reply_bytes = 4u << 20, .tree_bytes = 32u << 20, .depth = 64, .first_id = 1};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct qmp *qmp = NULL;
 	int fd, server, r;

@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct qmp_limits canned_limits = {4u << 20, 32u << 20, 64, NULL, 1};
+const struct qmp_limits canned_limits = {
+	.reply_bytes = 4u << 20, .tree_bytes = 32u << 20, .depth = 64, .first_id = 1};
 
 static void write_script(const char *path, const char *script)
 {

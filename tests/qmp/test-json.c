@@ -149,7 +149,8 @@ static const char *const pieces[] = {
 TEST(test_estimate_is_an_upper_bound)
 {
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
-		const struct qmp_limits unlimited = {SIZE_MAX, SIZE_MAX, 64, NULL, 0};
+		const struct qmp_limits unlimited = {
+			.reply_bytes = SIZE_MAX, .tree_bytes = SIZE_MAX, .depth = 64};
 		char *text = repeated(pieces[i], 100000);
 		struct json_object *object = NULL;
 		size_t estimate = 0, before = mallinfo2().uordblks, taken;

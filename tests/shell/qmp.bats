@@ -65,6 +65,18 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
 }
 
+@test "a QEMU that is stopped is said to be, by whatever asks it, and answers when it goes on" {
+	fake_start </dev/null
+	kill -STOP "$fake_pid"
+	wss sample --window 200ms
+	refused 1 "its QEMU process is stopped by a signal \(SIGSTOP\): kill -CONT $fake_pid resumes it"
+	wss methods
+	grep -q "stopped by a signal (SIGSTOP)" <<<"$err"
+	kill -CONT "$fake_pid"
+	wss sample --window 200ms --method refs
+	[ "$status" = 0 ]
+}
+
 @test "4 KiB granularity on huge pages is for KVM guests only" {
 	fake_start </dev/null
 	wss sample --window 200ms --granularity 4k --method mmu
