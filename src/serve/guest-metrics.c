@@ -132,7 +132,8 @@ static double get_state(const struct metered *metered, size_t i)
 {
 	static const int codes[WSS_WATCHED_STATES] = {
 		[WSS_WATCHED_WAITING] = 0, [WSS_WATCHED_MEASURING] = 0, [WSS_WATCHED_HELD] = 1,
-		[WSS_WATCHED_REFUSED] = 2, [WSS_WATCHED_LEFT_OUT] = 3,	[WSS_WATCHED_PAUSED] = 4};
+		[WSS_WATCHED_REFUSED] = 2, [WSS_WATCHED_LEFT_OUT] = 3,	[WSS_WATCHED_PAUSED] = 4,
+		[WSS_WATCHED_STOPPED] = 5};
 
 	return codes[metered_guest(metered, i)->state];
 }
@@ -240,7 +241,7 @@ static double get_cpu(const struct metered *metered, size_t i)
 static const struct guest_metric guest_metrics[] = {
 	{WSS_METRICS_MINIMAL,
 	 CODE("state",
-	      "0 watched, 1 held, 2 refused by the budget, 3 left out by its policy, 4 paused"),
+	      "0 watched, 1 held, 2 refused by the budget, 3 left out by its policy, 4 paused, 5 stopped"),
 	 get_state},
 	{WSS_METRICS_MINIMAL,
 	 GAUGE("working_set", "bytes", "Memory that the guest touched in its last window"),

@@ -123,6 +123,7 @@ static void write_counts(struct wss_json *parent, const struct wss_watch *watch,
 	page_put_number(&json, "refused", sums->states[WSS_WATCHED_REFUSED], WSS_KIND_COUNT);
 	page_put_number(&json, "left_out", sums->states[WSS_WATCHED_LEFT_OUT], WSS_KIND_COUNT);
 	page_put_number(&json, "paused", sums->states[WSS_WATCHED_PAUSED], WSS_KIND_COUNT);
+	page_put_number(&json, "stopped", sums->states[WSS_WATCHED_STOPPED], WSS_KIND_COUNT);
 	wss_json_object_end(&json);
 }
 

@@ -91,7 +91,8 @@ void wss_watch_guest_fail(struct wss_watch_guest *guest, const struct wss_error 
 
 	if (why->code == WSS_ERR_CONNECT)
 		pause_ns = wss_u64_min(pause_ns, WSS_WATCH_RETRY_NS);
-	guest->watched.state = WSS_WATCHED_WAITING;
+	guest->watched.state =
+		why->code == WSS_ERR_STOPPED ? WSS_WATCHED_STOPPED : WSS_WATCHED_WAITING;
 	guest->watched.why = *why;
 	guest->watched.next_ns = wss_clock_now_ns() + pause_ns;
 }
@@ -210,7 +211,7 @@ static enum wss_coarse coarse_of(const struct wss_visit *visit, const struct wss
 
 /*
  * A fine window that failed is followed by a coarse one, at once, or when the guest has paid for it. Whether the guest
- * itself is the reason, that one finds out; but of one that is paused it is known. Returns whether it is so.
+ * itself is the reason, that one finds out; but of one that is paused or stopped it is known. Returns whether it is so.
  */
 static bool guest_fall_back(struct wss_watch_guest *guest, struct wss_visit *visit,
 			    const struct wss_error *error)
@@ -221,6 +222,7 @@ static bool guest_fall_back(struct wss_watch_guest *guest, struct wss_visit *vis
 	if (visit->kind != WSS_WINDOW_FINE || visit->end == WSS_VISIT_BOOTING ||
 	    visit->end == WSS_VISIT_PRESSED || visit->end == WSS_VISIT_RENEWED ||
 	    error->code == WSS_ERR_CONNECT || error->code == WSS_ERR_GONE ||
+	    error->code == WSS_ERR_STOPPED ||
 	    (visit->target->guest && visit->target->guest->state == WSS_GUEST_PAUSED) ||
 	    visit->options.measure.window.track.granularity != WSS_GRANULARITY_AUTO)
 		return false;
@@ -334,7 +336,8 @@ static void guest_take_failure(struct wss_watch_guest *guest, struct wss_visit *
 		watched->next_ns = wss_clock_now_ns() + SOON_NS;
 	} else if (error->code == WSS_ERR_BUSY) {
 		watched->state = WSS_WATCHED_HELD;
-	} else if (visit->target->guest && visit->target->guest->state == WSS_GUEST_PAUSED) {
+	} else if (error->code != WSS_ERR_STOPPED && visit->target->guest &&
+		   visit->target->guest->state == WSS_GUEST_PAUSED) {
 		watched->state = WSS_WATCHED_PAUSED;
 	}
 }

@@ -52,6 +52,7 @@ const char *wss_watched_state_name(enum wss_watched_state state)
 		[WSS_WATCHED_WAITING] = "waiting",   [WSS_WATCHED_MEASURING] = "measuring",
 		[WSS_WATCHED_REFUSED] = "refused",   [WSS_WATCHED_HELD] = "held",
 		[WSS_WATCHED_LEFT_OUT] = "left out", [WSS_WATCHED_PAUSED] = "paused",
+		[WSS_WATCHED_STOPPED] = "stopped",
 	};
 
 	return names[state];

@@ -12,6 +12,7 @@
  *      |                 +--it boots, or has a job--> held --looked at again--> measuring
  *      +--opted out--> left out
  *      +--paused--> paused --looked at again--> measuring
+ *      +--its QEMU cannot answer--> stopped --looked at again--> measuring
  *
  * A guest whose window shows that KVM maps it by more than 4 KiB gets fine windows, if they are wanted, after a
  * coarse one. Where one is not possible or too dear, or another program uses QEMU's dirty-rate calculation, a coarse
@@ -110,10 +111,11 @@ enum wss_watched_state {
 	WSS_WATCHED_HELD, /* left alone for now, by its start, a job or another measurement: why says it */
 	WSS_WATCHED_LEFT_OUT, /* its operator has opted out */
 	WSS_WATCHED_PAUSED,
+	WSS_WATCHED_STOPPED, /* its QEMU process is stopped or frozen: why says it */
 	WSS_WATCHED_STATES
 };
 
-/* "waiting", "measuring", "refused", "held", "left out", "paused". */
+/* "waiting", "measuring", "refused", "held", "left out", "paused", "stopped". */
 const char *wss_watched_state_name(enum wss_watched_state state);
 
 /* Why a guest that KVM maps by more than 4 KiB has no fine windows. */

@@ -140,7 +140,7 @@ function hostOf(guests, now, more) {
 	const count = (test) => guests.filter(test).length;
 	return {
 		schema: "virt-wss/host/1", time: isoOf(now), host: "node7.example", version: "0.1.0", libvirt_up: true, memory_bytes: 128 * GIB,
-		guests: { total: guests.length, measured: count((g) => g.sample && g.sample.wss_bytes !== undefined), stale: count((g) => g.stale), refused: count((g) => g.state === "refused"), left_out: count((g) => g.state === "left out"), paused: count((g) => g.state === "paused") },
+		guests: { total: guests.length, measured: count((g) => g.sample && g.sample.wss_bytes !== undefined), stale: count((g) => g.stale), refused: count((g) => g.state === "refused"), left_out: count((g) => g.state === "left out"), paused: count((g) => g.state === "paused"), stopped: count((g) => g.state === "stopped") },
 		totals: JSON.parse(JSON.stringify(totals)), budget: { vcpu_share: 0.005, stall_seconds: 0.02 },
 		spent: { windows: 1440 * guests.length, dearer_windows: 2, vcpu_seconds: 210.4, cpu_seconds: 28.1, ...(guests.length ? { longest_stall_seconds: 0.0113 } : {}), since_seconds: 86512.2 },
 		...more,

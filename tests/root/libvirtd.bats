@@ -3,7 +3,8 @@
 #
 # Tests that the service survives a libvirtd that is stopped, resumed and killed, a few times;
 # tests/soak/libvirtd.sh does so as often as it is told. Tests that guests whose QEMU hangs, more of them than
-# libvirtd answers requests of one connection at a time, disturb no other guest.
+# libvirtd answers requests of one connection at a time, disturb no other guest: QEMUs that somebody has stopped, which
+# are seen to be, and such as wait for a file, like one on storage that hangs, which nobody sees.
 
 load functions.sh
 load daemon-functions.sh
@@ -32,13 +33,16 @@ guest_pid() { # NAME
 	cat "$embed_root/s/run/libvirt/qemu/run/$1.pid"
 }
 
-# Small guests without a system; hung ones get a balloon, whose statistics come from QEMU.
+# Small guests without a system, with a balloon, whose statistics come from QEMU, and with a monitor that libvirt does not have.
 guest_create() { # NAME
 	cat >"$dir/$1.xml" <<-XML
-		<domain type='qemu'><name>$1</name><memory unit='MiB'>32</memory><vcpu>1</vcpu>
+		<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+		  <name>$1</name><memory unit='MiB'>32</memory><vcpu>1</vcpu>
 		  <os><type arch='x86_64' machine='pc'>hvm</type></os>
 		  <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
-		    <controller type='usb' model='none'/><memballoon model='virtio'/></devices></domain>
+		    <controller type='usb' model='none'/><memballoon model='virtio'/></devices>
+		  <qemu:commandline><qemu:arg value='-qmp'/>
+		    <qemu:arg value='unix:$dir/run/$1.qmp,server=on,wait=off'/></qemu:commandline></domain>
 	XML
 	as_nobody virsh -q -c qemu:///session create "$dir/$1.xml"
 }
@@ -51,22 +55,61 @@ guests_create() {
 	done
 }
 
-guests_hang() {
+guests_stop() {
 	local guest
 	for guest in "${hung[@]}"; do
 		stop_and_wait "$(guest_pid "$guest")"
 	done
 }
 
-# Checks that the healthy guests have a row, and the hung ones a reason that says what was asked.
-told_apart() { # COLUMN
+waits_for_reader() { # PID
+	[ "$(cat "/proc/$1/wchan")" = wait_for_partner ]
+}
+
+# Has QEMU's main thread wait in open(2), with all its locks.
+guest_block() { # NAME
+	local client
+	rm -f "$dir/run/$1.fifo"
+	mkfifo -m 666 "$dir/run/$1.fifo"
+	# shellcheck disable=SC2016
+	perl -MIO::Socket::UNIX -e '
+		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
+		my $line = <$qmp>;
+		print $qmp qq({"execute": "qmp_capabilities"}\n);
+		$line = <$qmp>;
+		print $qmp qq({"execute": "memsave", "arguments": {"val": 0, "size": 1, "filename": "$ARGV[1]"}}\n);
+		$qmp->flush;
+		$line = <$qmp>' "$dir/run/$1.qmp" "$dir/run/$1.fifo" 3>&- &
+	client=$!
+	wait_until 30 waits_for_reader "$(guest_pid "$1")"
+	kill "$client"
+}
+
+guests_block() {
+	local guest
+	for guest in "${hung[@]}"; do
+		guest_block "$guest"
+	done
+}
+
+guests_go_on() {
+	local guest
+	for guest in "${hung[@]}"; do
+		kill -CONT "$(guest_pid "$guest" 2>/dev/null)" 2>/dev/null || true
+		[ ! -p "$dir/run/$guest.fifo" ] || timeout 300 cat "$dir/run/$guest.fifo" >/dev/null
+		rm -f "$dir/run/$guest.fifo"
+	done
+}
+
+# Checks that the healthy guests have a row, and the hung ones a reason.
+told_apart() { # COLUMN REASON
 	local guest
 	for guest in "${healthy[@]}"; do
 		grep -qx "$guest" <<<"$(field "$1")"
 		refute grep -q "$guest: " <<<"$err"
 	done
 	for guest in "${hung[@]}"; do
-		grep -Eq "$guest: (timed out after .* while (reading|waiting)|its QEMU has not answered|cannot read)" <<<"$err"
+		grep -Eq "$guest: ($2)" <<<"$err"
 	done
 }
 
@@ -87,9 +130,7 @@ setup() {
 teardown() {
 	local guest
 	[ -z "${wss_pid-}" ] || kill -KILL "$wss_pid" 2>/dev/null || true
-	for guest in "${hung[@]}"; do
-		kill -CONT "$(guest_pid "$guest" 2>/dev/null)" 2>/dev/null || true
-	done
+	guests_go_on
 }
 
 @test "the service survives what happens to libvirtd, and is connected again" {
@@ -97,12 +138,12 @@ teardown() {
 }
 
 @test "guests whose QEMU hangs do not disturb the others, however many they are" {
-	local command guest pids=()
+	local command pids=() why='timed out after .* while (reading|waiting)|its QEMU has not answered|cannot read'
 	guests_create
-	guests_hang
+	guests_block
 	wss -c qemu:///session sample --all --window 1s --deadline 30s --output csv
 	[ "$status" = 3 ]
-	told_apart domain
+	told_apart domain "$why"
 	for command in methods balloon; do
 		"${wss_as[@]}" timeout 500 "$virt_wss" -c qemu:///session $command --output csv \
 			>"$BATS_TEST_TMPDIR/$command.out" 2>"$BATS_TEST_TMPDIR/$command.err" 3>&- &
@@ -116,7 +157,7 @@ teardown() {
 		err=$(cat "$BATS_TEST_TMPDIR/$command.err")
 		echo "$command -> $status: $err"
 		[ "$status" = 3 ]
-		told_apart domain
+		told_apart domain "$why"
 	done
 	"${wss_as[@]}" "$virt_wss" -c qemu:///session serve --no-store --period 1s --window 200ms --boot 1ms \
 		--max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
@@ -127,12 +168,65 @@ teardown() {
 	kill -TERM $wss_pid
 	wss_wait
 	[ "$status" = 143 ]
-	for guest in "${hung[@]}"; do
-		kill -CONT "$(guest_pid "$guest")"
-	done
+	guests_go_on
 	wss -c qemu:///session sample --all --window 2s --output csv
 	[ "$status" = 0 ]
 	[ "$(field domain | wc -l)" = 9 ]
+}
+
+windows_of() { # FILE GUEST
+	sed -nE 's/^virt_wss_windows_total\{.*domain="'"$2"'".*\} ([0-9]+)$/\1/p' "$1" 2>/dev/null
+}
+
+measured_often() { # FILE
+	local guest n
+	for guest in "${healthy[@]}"; do
+		n=$(windows_of "$1" "$guest")
+		[ "${n:-0}" -ge 6 ] || return 1
+	done
+}
+
+# A call that waits for a QEMU that somebody has stopped takes one of libvirtd's threads for as long.
+@test "guests whose QEMU is stopped are not called, and the others are measured in their periods" {
+	local command guest calls=$dir/run/calls hold=$dir/run/hold why='its QEMU process is stopped by a signal \(SIGSTOP\): kill -CONT [0-9]+ resumes it'
+	[ -e "$WSS_BUILDDIR/tests/tools/hang.so" ] || skip "no tests/tools/hang.so"
+	install -m 755 "$WSS_BUILDDIR/tests/tools/hang.so" "$dir"
+	guests_create
+	guests_stop
+	wss_as=("${nobody[@]}" env LD_PRELOAD="$dir/hang.so" WSS_HANG=virDomainGetJobInfo:- WSS_HANG_CALLS="$calls")
+	for command in 'sample --all --window 1s' methods balloon; do
+		# shellcheck disable=SC2086
+		wss -c qemu:///session $command --output csv
+		[ "$status" = 3 ]
+		told_apart domain "$why"
+	done
+	wss -c qemu:///session squeeze "${hung[0]}" --dry-run --output csv
+	[ "$status" = 1 ]
+	grep -Eq "${hung[0]}: $why" <<<"$err"
+	"${wss_as[@]}" "$virt_wss" -c qemu:///session serve --no-store --period 1s --window 200ms --boot 1ms \
+		--max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" --hold-file "$hold" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	wss_pid=$!
+	wait_until 60 measured_often "$dir/run/metrics" || { cat "$BATS_TEST_TMPDIR/err" "$dir/run/metrics"; false; }
+	# Nobody is being looked at then.
+	touch "$hold"
+	wait_until 60 grep -qx "virt_wss_guests{state=\"stopped\"} ${#hung[@]}" "$dir/run/metrics"
+	for guest in "${hung[@]}"; do
+		refute grep -x "$guest" "$calls"
+	done
+	for guest in "${healthy[@]}"; do
+		grep -qx "$guest" "$calls"
+	done
+	# What needs no answer of QEMU's is done.
+	wss -c qemu:///session policy set "${hung[0]}" --headroom 10
+	[ "$status" = 0 ]
+	rm "$hold"
+	guests_go_on
+	healthy=("${healthy[@]}" "${hung[@]}")
+	wait_until 60 measured_often "$dir/run/metrics" || { cat "$BATS_TEST_TMPDIR/err" "$dir/run/metrics"; false; }
+	kill -TERM $wss_pid
+	wss_wait
+	[ "$status" = 143 ]
+	wss -c qemu:///session policy clear "${hung[0]}"
 }
 
 # What the service has throughout two seconds: what comes and goes meanwhile does not count.
@@ -193,7 +287,7 @@ is_steady() {
 
 # The pause of a minute, after which idle ones are closed, is a second here.
 @test "after a burst of guests that hang, and another libvirtd, the service is as small as before" {
-	local guest daemon steady=0 hold=$dir/run/hold
+	local daemon steady=0 hold=$dir/run/hold
 	guests_create
 	"${wss_as[@]}" env VIRT_WSS_FAULT=short-idle "$virt_wss" -c qemu:///session serve --no-store --period 1s \
 		--window 200ms --boot 1ms --max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" --hold-file "$hold" \
@@ -204,12 +298,10 @@ is_steady() {
 	wait_until 60 is_steady
 	threads_before=$threads sockets_before=$sockets
 	rm "$hold"
-	guests_hang
+	guests_block
 	wait_until 30 has_grown
 	touch "$hold"
-	for guest in "${hung[@]}"; do
-		kill -CONT "$(guest_pid "$guest")"
-	done
+	guests_go_on
 	wait_until 60 has_shrunk
 	# The service starts another one as soon as it is gone.
 	daemon=$(daemon_pid)

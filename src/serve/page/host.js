@@ -46,6 +46,8 @@ function stateOf(guest, held) {
 		return ["left out", "off", guest.why || "its policy opts out"];
 	if (guest.state === "paused")
 		return ["paused", "off", guest.why || "it is paused"];
+	if (guest.state === "stopped")
+		return ["stopped", "bad", guest.why];
 	if (guest.stale)
 		return ["stale", "warn", `the last window was ${durationText(guest.sample_age_seconds)} ago${guest.why ? `: ${guest.why}` : ""}`];
 	if (held)
@@ -83,7 +85,7 @@ function troublesOf(host, guests) {
 	const words = guests.map((guest) => stateOf(guest)[0]);
 	const count = (state) => words.filter((word) => word === state).length;
 	const text = [["stale", host.guests.stale], ["refused", host.guests.refused], ["left out", host.guests.left_out],
-		["paused", host.guests.paused], ["not measured yet", count("new")],
+		["paused", host.guests.paused], ["stopped", host.guests.stopped], ["not measured yet", count("new")],
 		// With the figures of an earlier window, if there are any.
 		["failing", count("not measured")]].filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ");
 	return text || (guests.length ? "none stale or refused" : "");
