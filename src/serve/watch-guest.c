@@ -51,7 +51,8 @@ static void guest_begin_anew(struct wss_watch_guest *guest)
 	wss_pace_reset(&guest->watched.pace);
 	memset(guest->lessons, 0, sizeof(guest->lessons));
 	guest->coarse_until_ns = 0;
-	guest->coarse_told = guest->busy_told = false;
+	guest->coarse_told = WSS_COARSE_NOT;
+	guest->busy_told = false;
 }
 
 static void guest_hold_after_reboot(struct wss_watch_guest *guest, uint64_t boot_ns)
@@ -169,22 +170,27 @@ static void guest_account(struct wss_watch_guest *guest, struct wss_visit *visit
 
 /* --- fine windows that are not possible --- */
 
-/* Logs it once, but a reason that passes apart from one that stays: only that one says what its figures are from now on. */
+/*
+ * Logs it once, but a reason that passes apart from one that stays, which says what its figures are from now on; and
+ * that again when another one takes its place.
+ */
 static void guest_tell_coarse(struct wss_watch_guest *guest, enum wss_coarse coarse,
 			      const char *why)
 {
 	const struct wss_watched *watched = &guest->watched;
-	bool *told = coarse == WSS_COARSE_BUSY ? &guest->busy_told : &guest->coarse_told;
+	bool busy = coarse == WSS_COARSE_BUSY;
 
-	if (*told)
+	if (busy ? guest->busy_told : guest->coarse_told == coarse)
 		return;
-	*told = true;
+	if (busy)
+		guest->busy_told = true;
+	else
+		guest->coarse_told = coarse;
 	wss_log_guest(
 		WSS_LOG_INFO, watched->name, watched->uuid,
-		coarse == WSS_COARSE_BUSY
-			? "a working set is an upper limit, because its window could not be by 4 KiB; the next one "
-			  "is tried again: %s"
-			: "its working sets are upper limits, because KVM maps it by more than 4 KiB: %s",
+		busy ? "a working set is an upper limit, because its window could not be by 4 KiB; the next one "
+		       "is tried again: %s"
+		     : "its working sets are upper limits, because its memory is on pages of more than 4 KiB: %s",
 		why);
 }
 
@@ -210,8 +216,19 @@ static enum wss_coarse coarse_of(const struct wss_visit *visit, const struct wss
 }
 
 /*
+ * Whether a window of any kind would have failed for the same reason: the guest could not be opened, is paused or
+ * stopped, or somebody else measures it or has a job with it, which is found out before a window is admitted.
+ */
+static bool failure_is_of_guest(const struct wss_visit *visit, const struct wss_error *error)
+{
+	return !visit->target->guest || visit->target->guest->state == WSS_GUEST_PAUSED ||
+	       error->code == WSS_ERR_STOPPED || error->code == WSS_ERR_CONNECT ||
+	       error->code == WSS_ERR_GONE || (error->code == WSS_ERR_BUSY && !visit->found.pid);
+}
+
+/*
  * A fine window that failed is followed by a coarse one, at once, or when the guest has paid for it. Whether the guest
- * itself is the reason, that one finds out; but of one that is paused or stopped it is known. Returns whether it is so.
+ * itself is the reason, that one finds out where it is not known. Returns whether it is so.
  */
 static bool guest_fall_back(struct wss_watch_guest *guest, struct wss_visit *visit,
 			    const struct wss_error *error)
@@ -221,9 +238,7 @@ static bool guest_fall_back(struct wss_watch_guest *guest, struct wss_visit *vis
 
 	if (visit->kind != WSS_WINDOW_FINE || visit->end == WSS_VISIT_BOOTING ||
 	    visit->end == WSS_VISIT_PRESSED || visit->end == WSS_VISIT_RENEWED ||
-	    error->code == WSS_ERR_CONNECT || error->code == WSS_ERR_GONE ||
-	    error->code == WSS_ERR_STOPPED ||
-	    (visit->target->guest && visit->target->guest->state == WSS_GUEST_PAUSED) ||
+	    failure_is_of_guest(visit, error) ||
 	    visit->options.measure.window.track.granularity != WSS_GRANULARITY_AUTO)
 		return false;
 	/* What is only so for now is tried again in the next period. */

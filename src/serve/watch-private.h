@@ -124,9 +124,9 @@ struct wss_watch_guest {
 	struct wss_cold_budget *budget; /* of its ages; the watch's */
 	bool starting;			/* and has told of no sample yet */
 	bool listed;
-	uint64_t coarse_until_ns; /* before that no fine window is tried */
-	bool coarse_told;	  /* why it has none was logged */
-	bool busy_told;		  /* likewise, why it has none for now */
+	uint64_t coarse_until_ns;    /* before that no fine window is tried */
+	enum wss_coarse coarse_told; /* the kind of reason for none that was logged last */
+	bool busy_told;		     /* why it has none for now was logged */
 	/* Of its profile: being written; when the next one may be, and the time of the sample of the last one. */
 	bool publishing;
 	uint64_t publish_ns, published_ns;

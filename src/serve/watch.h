@@ -125,7 +125,7 @@ enum wss_coarse {
 	WSS_COARSE_CONTINUOUS, /* windows that follow each other are no fine ones */
 	WSS_COARSE_UNSUPPORTED,
 	WSS_COARSE_BUDGET,
-	WSS_COARSE_BUSY, /* for now: another program or a job is at it, or QEMU did not answer in time */
+	WSS_COARSE_BUSY, /* for now: another program calculates its dirty rate, or QEMU did not answer in time */
 	WSS_COARSE_FAILED,
 };
 

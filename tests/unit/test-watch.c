@@ -1438,6 +1438,45 @@ TEST(test_coarse_windows_while_the_dirty_rate_is_busy)
 	end();
 }
 
+static unsigned coarse_said, upper_said;
+
+static void count_coarse(enum wss_log_level level, const char *text)
+{
+	(void)level;
+	coarse_said +=
+		strstr(text, "on pages of more than 4 KiB: a device does not survive it") != NULL;
+	upper_said += strstr(text, "upper limit") != NULL;
+}
+
+/* Who else is at the guest says nothing about its figures, and does not keep the true reason from being said later. */
+TEST(test_why_a_guest_stays_coarse_is_said_after_it_was_busy)
+{
+	prepare_large(1);
+	guests[0].by_4k = BY_4K_UNSUPPORTED;
+	options.measure.window.track.granularity = WSS_GRANULARITY_NATIVE;
+	coarse_said = upper_said = 0;
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->kind == WSS_WINDOW_COARSE && watched(0)->windows >= 2);
+	/* Few messages about a guest are logged within a minute, and other tests have had theirs. */
+	wss_watch_hold(watch, "it is too early");
+	step_for(70 * WSS_NS_PER_S);
+	wss_watch_hold(watch, NULL);
+	wss_log_set_sink(count_coarse);
+	guests[0].job = true;
+	options.measure.window.track.granularity = WSS_GRANULARITY_AUTO;
+	wss_watch_change(watch, &options);
+	STEP_UNTIL(watched(0)->state == WSS_WATCHED_HELD);
+	assert_non_null(strstr(watched(0)->why.text, "has a job running"));
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_SETTING);
+	assert_int_equal(upper_said, 0);
+	guests[0].job = false;
+	STEP_UNTIL(watched(0)->coarse == WSS_COARSE_UNSUPPORTED);
+	assert_int_equal(coarse_said, 1);
+	assert_int_equal(upper_said, 1);
+	wss_log_set_sink(NULL);
+	end();
+}
+
 /* An answer of QEMU's that comes late, or a pause, costs a guest no more than a window by 4 KiB. */
 TEST(test_fine_windows_after_a_late_answer_and_a_pause)
 {
