@@ -27,10 +27,12 @@ struct match {
 struct search {
 	const char *uuid;
 	uid_t owner;
+	pid_t recorded; /* in libvirt's files, in whatever pid namespace; 0: none */
 	size_t n;
 	struct match matches[MATCHES_MAX];
-	bool denied; /* some process could not be read */
-	bool others; /* another user's process claims the guest's UUID */
+	bool denied;  /* some process could not be read */
+	bool others;  /* another user's process claims the guest's UUID */
+	pid_t unlike; /* a process that claims it, and does not look like QEMU; 0: none */
 };
 
 static void cleanup_root(struct wss_root *root)
@@ -38,8 +40,45 @@ static void cleanup_root(struct wss_root *root)
 	wss_root_close(root);
 }
 
+/* Whether number is one of the process's pids in its namespaces. */
+static bool has_namespace_pid(const struct wss_root *root, pid_t pid, pid_t number)
+{
+	wss_auto_free char *text = NULL;
+	char path[32], *next, *line;
+
+	snprintf(path, sizeof(path), "proc/%d/status", pid);
+	if (wss_root_read(root, path, 64 * 1024, &text, NULL) < 0)
+		return false;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return false;
+	for (line += strlen("\nNSpid:"); *line && *line != '\n'; line = next) {
+		long value = strtol(line, &next, 10);
+
+		if (next == line)
+			return false;
+		if (value == number)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a process with the guest's UUID is its QEMU: it looks like one, or libvirt's files name it. */
+static int process_is_qemu(struct search *search, const struct wss_root *root, pid_t pid,
+			   const struct wss_root *dir)
+{
+	int r = wss_procfile_looks_like_qemu(dir);
+
+	if (r == 0 && search->recorded && has_namespace_pid(root, pid, search->recorded))
+		r = 1;
+	if (r == 0)
+		search->unlike = pid;
+	return r;
+}
+
 /* Whether the process with directory dir is the wanted one. Returns 1, 0, or a negative errno. */
-static int process_is_wanted(struct search *search, const struct wss_root *dir)
+static int process_is_wanted(struct search *search, const struct wss_root *root, pid_t pid,
+			     const struct wss_root *dir)
 {
 	wss_auto_free char *cmdline = NULL;
 	char found[WSS_UUID_TEXT_MAX];
@@ -50,7 +89,7 @@ static int process_is_wanted(struct search *search, const struct wss_root *dir)
 		return r;
 	if (!wss_procfile_uuid(cmdline, len, found) || strcasecmp(found, search->uuid))
 		return 0;
-	r = wss_procfile_is_named_like_qemu(dir);
+	r = process_is_qemu(search, root, pid, dir);
 	if (r == 0 || (r < 0 && r != -EACCES && r != -EPERM))
 		return r;
 	r = search->owner == WSS_UID_ANY ? 1 : wss_procfile_is_owned_by(dir, search->owner);
@@ -68,7 +107,7 @@ static void search_process(struct search *search, const struct wss_root *root, c
 	snprintf(path, sizeof(path), "proc/%.20s", pid);
 	r = dir.dirfd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
 	if (r >= 0)
-		r = process_is_wanted(search, &dir);
+		r = process_is_wanted(search, root, atoi(pid), &dir);
 	if (r == -EACCES || r == -EPERM)
 		search->denied = true;
 	if (r <= 0 || wss_procfile_read_stat(&dir, "stat", &line) < 0 ||
@@ -95,7 +134,7 @@ static bool is_still_wanted(struct search *search, const struct wss_root *root, 
 
 	snprintf(path, sizeof(path), "proc/%d", pid);
 	dir.dirfd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
-	return dir.dirfd >= 0 && process_is_wanted(search, &dir) > 0;
+	return dir.dirfd >= 0 && process_is_wanted(search, root, pid, &dir) > 0;
 }
 
 /*
@@ -128,29 +167,6 @@ static void drop_children(struct search *search, const struct wss_root *root)
 			search->matches[kept++] = all.matches[i];
 	}
 	search->n = kept;
-}
-
-/* Whether number is one of the process's pids in its namespaces. */
-static bool has_namespace_pid(const struct wss_root *root, pid_t pid, pid_t number)
-{
-	wss_auto_free char *text = NULL;
-	char path[32], *next, *line;
-
-	snprintf(path, sizeof(path), "proc/%d/status", pid);
-	if (wss_root_read(root, path, 64 * 1024, &text, NULL) < 0)
-		return false;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return false;
-	for (line += strlen("\nNSpid:"); *line && *line != '\n'; line = next) {
-		long value = strtol(line, &next, 10);
-
-		if (next == line)
-			return false;
-		if (value == number)
-			return true;
-	}
-	return false;
 }
 
 static int refuse_several(const struct search *search, struct wss_error *err)
@@ -187,14 +203,20 @@ static int refuse_none(const struct search *search, const struct wss_root *root,
 			err, WSS_ERR_UNSUPPORTED, EACCES, WSS_CAPS_PROCESS,
 			"no QEMU with -uuid %s among the processes that virt-wss may read",
 			search->uuid);
+	if (search->unlike)
+		return wss_error_set(
+			err, WSS_ERR_GONE,
+			"no QEMU on this host has -uuid %s: process %d has it, but is not named like QEMU, has no VM "
+			"of KVM's, and is not in libvirt's files",
+			search->uuid, search->unlike);
 	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", search->uuid);
 }
 
-/* Like wss_process_find(); recorded_pid (0: none) decides among several. */
+/* Like wss_process_find(); recorded_pid (0: none) counts as QEMU, and decides among several. */
 static int find_process(const struct wss_root *root, const char *uuid, uid_t owner,
 			pid_t recorded_pid, pid_t *ret_pid, struct wss_error *err)
 {
-	struct search search = {.uuid = uuid, .owner = owner};
+	struct search search = {.uuid = uuid, .owner = owner, .recorded = recorded_pid};
 	wss_auto_dir DIR *dir = NULL;
 	pid_t pid = 0;
 	size_t listed = 0;

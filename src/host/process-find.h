@@ -18,7 +18,8 @@
  *
  * Anyone may write "-uuid X" on a command line and into argv[0], so a match counts only if its
  * executable (the link /proc/PID/exe, which a process cannot choose freely) is named like
- * QEMU: its base name contains "qemu" or "kvm". Where the link cannot be read (another user's
+ * QEMU: its base name contains "qemu" or "kvm"; or if it has a VM of KVM's open, as a QEMU of another
+ * name. Where that cannot be read (another user's
  * process, without root) the match counts, because ignoring it could make a wrong one look
  * unique. If owner is known, no other user can prevent the search from succeeding, or be
  * found. If it is not, somebody who runs a program of such a name with another guest's UUID
@@ -37,7 +38,8 @@ int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner,
  *
  * A pid that does not belong to that guest here (stale, another user's, or written by a
  * libvirt in another pid namespace) falls back to the search of wss_process_find(); if that
- * finds several and NSpid of exactly one of them lists the recorded pid, it is that one. The
+ * finds several and NSpid of exactly one of them lists the recorded pid, it is that one. Such a process counts whatever
+ * its program is called. The
  * search also applies if run_dir or the files do not exist, and for a name that cannot be
  * libvirt's (empty, longer than a file name, with '/', "." or ".."), for which no file is
  * opened at all.

@@ -199,12 +199,31 @@ int wss_procfile_program(const struct wss_root *dir, char *ret_name, size_t size
 	return 0;
 }
 
-int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
+/* Whether the process has a VM open (virt/kvm/kvm_main.c, kvm_dev_ioctl_create_vm()). No file has such a path. */
+static int has_vm(const struct wss_root *dir)
+{
+	static const char vm[] = "anon_inode:kvm-vm";
+	wss_auto_dir DIR *fds = NULL;
+	int r = wss_root_opendir(dir, "fd", &fds);
+
+	if (r < 0)
+		return r == -EACCES || r == -EPERM ? r : 0;
+	for (struct dirent *entry; (entry = readdir(fds));) {
+		char target[sizeof(vm)] = "";
+		ssize_t len = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target));
+
+		if (len == sizeof(vm) - 1 && !memcmp(target, vm, sizeof(vm) - 1))
+			return 1;
+	}
+	return 0;
+}
+
+int wss_procfile_looks_like_qemu(const struct wss_root *dir)
 {
 	char name[NAME_MAX + 1];
 	int r = wss_procfile_program(dir, name, sizeof(name));
 
-	return r < 0 ? r : strstr(name, "qemu") || strstr(name, "kvm");
+	return r < 0 ? r : strstr(name, "qemu") || strstr(name, "kvm") ? 1 : has_vm(dir);
 }
 
 bool wss_procfile_exited(char state)

@@ -58,10 +58,10 @@ int wss_procfile_user(const struct wss_root *dir, uid_t *ret_user);
 int wss_procfile_program(const struct wss_root *dir, char *ret_name, size_t size);
 
 /*
- * Whether the executable of the process whose directory is dir is named like QEMU: its base
- * name contains "qemu" or "kvm". 1 yes, 0 no, or negative errno.
+ * Whether the process whose directory is dir looks like QEMU, by what a command line cannot say: the base name of its
+ * executable contains "qemu" or "kvm", or it has a VM of KVM's open. 1 yes, 0 no, or negative errno.
  */
-int wss_procfile_is_named_like_qemu(const struct wss_root *dir);
+int wss_procfile_looks_like_qemu(const struct wss_root *dir);
 
 /*
  * Reads the guest's UUID from the command line of QEMU or cloud-hypervisor, len bytes as /proc shows them: the last of

@@ -177,7 +177,7 @@ static int check_serves(const struct wss_process *process, const char *path, str
 		return wss_process_error(process, r, "cmdline", err);
 	if (wss_procfile_uuid(cmdline, len, uuid))
 		return 0;
-	r = wss_procfile_is_named_like_qemu(&process->proc);
+	r = wss_procfile_looks_like_qemu(&process->proc);
 	if (r < 0)
 		return wss_process_error(process, r, "exe", err);
 	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));

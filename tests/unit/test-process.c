@@ -554,6 +554,8 @@ static void test_find(void **unused)
 	waitpid(second, NULL, 0);
 	end_child(real);
 	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), -1);
+	snprintf(part, sizeof(part), ": process %d has it, but is not named like QEMU", fake);
+	assert_error(&err, WSS_ERR_GONE, part);
 	end_child(fake);
 }
 
@@ -857,6 +859,30 @@ static void test_find_owner(void **unused)
 	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "900");
 	wss_root_close(&root);
+	remove_tree(tree);
+}
+
+/* QEMU may have any name: what it has open, or libvirt's files, say that it is one. */
+static void test_find_of_another_name(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char *tree = make_tree(), path[PATH_MAX];
+
+	put_process(tree, 300, 1, UUID_A, "/opt/vmm", "300");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_error(&err, WSS_ERR_GONE, "process 300 has it");
+	assert_int_equal(mkdir(make_path(path, "%s/proc/300/fd", tree), 0700), 0);
+	assert_int_equal(
+		symlink("/tmp/anon_inode:kvm-vm", make_path(path, "%s/proc/300/fd/3", tree)), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_int_equal(symlink("anon_inode:kvm-vm", make_path(path, "%s/proc/300/fd/4", tree)),
+			 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
+	/* One without KVM, of a libvirt in another pid namespace. */
+	put_process(tree, 301, 1, UUID_B, "/opt/vmm", "301 17");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_B, &err), 0);
+	put_text(tree, "run/q/g.pid", "17");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_B, &err), 301);
 	remove_tree(tree);
 }
 
@@ -1226,6 +1252,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_balloon_report),
 		cmocka_unit_test(test_find_captured),
+		cmocka_unit_test(test_find_of_another_name),
 		cmocka_unit_test(test_find_hidden),
 		cmocka_unit_test(test_find_owner),
 		cmocka_unit_test(test_attach_owner),
