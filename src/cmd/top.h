@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "client/guests.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 #define WSS_TOP_DELAY_MIN_NS (WSS_NS_PER_S / 2)
 #define WSS_TOP_DELAY_MAX_NS (3600 * WSS_NS_PER_S)

@@ -8,7 +8,7 @@
  *   cold-timeline.h  what these times mean: how much memory has been idle for how long, with bounds
  *   ages.h           the file that keeps them, "ages/UUID" beside the history
  *
- * In: the windows of a guest (struct wss_aging_window) from serve/watch-visit.c. Out: struct
+ * In: the windows of a guest (struct wss_aging_window) from watch/watch-visit.c. Out: struct
  * wss_cold_report, for the history, the metrics and the pages of the service; the command cold
  * reads the files.
  *

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "history/history.h"
 #include "measure/sample.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /* How long a sample waits before it is stored: a service that is killed loses so much. */
 #define WSS_ARCHIVE_DELAY_NS (5 * WSS_NS_PER_S)

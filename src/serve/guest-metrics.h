@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "serve/advisor.h"
 #include "serve/archive.h"
-#include "serve/watch.h"
 #include "show/metrics.h"
+#include "watch/advisor.h"
+#include "watch/watch.h"
 
 /* How many series a guest has at most, by level. A level has all series of the levels below it. */
 #define WSS_METRICS_MINIMAL_MAX 12

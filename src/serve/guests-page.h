@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "serve/guest-metrics.h"
-#include "serve/watch.h"
 #include "show/json.h"
+#include "watch/watch.h"
 
 /* Whether a measured guest's last window is older than two of its periods. */
 bool wss_guest_is_stale(const struct wss_watched *guest);

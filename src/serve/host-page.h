@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "serve/guest-metrics.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /* Writes the page; the stream's errors are the caller's to check. */
 void wss_host_page_write(FILE *stream, const struct wss_watch *watch,

@@ -6,7 +6,7 @@
 
 #include "serve/http-named.h"
 #include "serve/past.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /* Writes the history of one guest; the stream's errors are the caller's to check. */
 void wss_past_page_write(FILE *stream, const struct wss_past *past, time_t now);

@@ -2,7 +2,7 @@
 /*
  * What the service keeps of each guest's past, for the pages: the trend of the last 24 hours, and the daily
  * sums of 90 days. New samples join the trend as they come, which costs next to nothing. Everything else comes
- * from the history, whose queries take milliseconds: serve/advisor.h paces the reading. A guest takes about
+ * from the history, whose queries take milliseconds: watch/advisor.h paces the reading. A guest takes about
  * 16 KiB.
  */
 #pragma once

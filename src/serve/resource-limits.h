@@ -2,7 +2,7 @@
 /* The limits of the process: descriptors and tasks. */
 #pragma once
 
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /*
  * Sets options->visits_max to what the limits of descriptors (RLIMIT_NOFILE) and of tasks (RLIMIT_NPROC, and the

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The room serve/: the service. It measures all guests of a host continuously, within their budget,
- * and keeps what it has learned where others read it. Theory of operation:
+ * The room serve/: the service. One thread runs the watch (watch/watch.h), which measures all guests of a host
+ * continuously, and keeps what it has learned where others read it. Theory of operation:
  *
- *   watch.h    one thread runs the watch, which waits for nothing that may hang: the states of
- *              guests, and when each has a window; its parts are watch-*.c
- *   archive.h  stores samples in the history; advisor.h and past.h read it, at a slow pace
+ *   archive.h  stores samples in the history; past.h, and watch/advisor.h, read it, at a slow pace
  *   guest-metrics.h, service-metrics.h  metrics; textfile.h replaces their file in one step
  *   guests-page.h, host-page.h, past-page.h  the pages for HTTP
  *   http.h     hands pages and metrics to a process without rights (http-child.h), so that no
@@ -31,7 +29,7 @@
 #include "history/history.h"
 #include "serve/guest-metrics.h"
 #include "serve/http.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /* How old the file of metrics may be, and, on a host without many guests, the pages for HTTP. */
 #define WSS_SERVE_METRICS_NS (5 * WSS_NS_PER_S)

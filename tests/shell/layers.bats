@@ -73,7 +73,7 @@ strangers() { # RE ALLOWED
 	words+='|\b(v?printf|puts|putchar|exit|isatty)[[:space:]]*\(|\bEXIT_(SUCCESS|FAILURE)|WSS_EXIT_'
 	run grep -rnE --include='*.[ch]' "$words" src/cmd src/main.c
 	[ "$status" = 0 ]
-	run grep -rnE --include='*.[ch]' "$words" src/{measure,pages,recording,cold,history,sizing,migration,balloon,client,fleet}
+	run grep -rnE --include='*.[ch]' "$words" src/{measure,pages,recording,cold,history,sizing,migration,balloon,client,fleet,watch}
 	echo "$output"
 	[ "$status" = 1 ]
 }

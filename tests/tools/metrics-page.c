@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "history/history.h"
-#include "serve/advisor.h"
 #include "serve/guest-metrics.h"
-#include "serve/watch.h"
+#include "watch/advisor.h"
+#include "watch/watch.h"
 
 #define GUESTS_MAX 5000
 #define HOURS 168

@@ -11,7 +11,7 @@
 #include "serve/guests-page.h"
 #include "serve/host-page.h"
 #include "serve/past-page.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 static const char *directory;
 static struct wss_pasts *pasts;

@@ -10,11 +10,11 @@
 
 #include "balloon/look.h"
 #include "history/history.h"
-#include "serve/advisor.h"
 #include "serve/guest-metrics.h"
 #include "serve/guests-page.h"
 #include "serve/host-page.h"
-#include "serve/watch.h"
+#include "watch/advisor.h"
+#include "watch/watch.h"
 
 #define PATIENCE_NS (300 * WSS_NS_PER_S)
 #define HOST_BYTES (4096 * WSS_MIB)

@@ -5,7 +5,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "cold/coldness.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 #define PERIOD_NS (100 * MS)
 #define PATIENCE_NS (20 * WSS_NS_PER_S)

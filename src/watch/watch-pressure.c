@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "host/pressure.h"
 #include "host/vmm-cgroup.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 #define LOOK_NS WSS_NS_PER_S
 /* At most one hold in so long is logged when it begins. */

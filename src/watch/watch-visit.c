@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A visit: what is decided about one window of one guest, in the thread that measures it. */
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "base/background.h"
 #include "base/log.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 /* How often guests are looked for whose file is due. */
 #define LOOK_NS WSS_NS_PER_S

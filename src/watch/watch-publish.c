@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "measure/publish.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 /* Profiles that are written at the same time. */
 #define JOBS 4

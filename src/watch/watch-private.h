@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/worker.h"
 #include "cold/aging.h"
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 /* Tells one run of a guest from another, and one size from another. */
 struct wss_instance {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "measure/pool.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 /* How long libvirt may take to open and to list. */
 #define LIST_DEADLINE_NS (10 * WSS_NS_PER_S)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "serve/watch.h"
+#include "watch/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "measure/kvm-cost.h"
 #include "measure/pool.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 /* Windows at the same time: those that fall due while one lasts, and as many again. */
 #define JOBS_MIN 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "serve/advisor.h"
+#include "watch/advisor.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

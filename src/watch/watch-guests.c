@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 struct wss_watch_guest *wss_watch_guests_find(const struct wss_watch *watch, const char *uuid,
 					      size_t *hint)

@@ -13,10 +13,10 @@
  */
 #pragma once
 
-#include "serve/watch.h"
 #include "sizing/advice-text.h"
 #include "sizing/advice.h"
 #include "sizing/host-sum.h"
+#include "watch/watch.h"
 
 #define WSS_ADVISOR_PERIOD_NS (300 * WSS_NS_PER_S)
 #define WSS_ADVISOR_PAUSES 4000

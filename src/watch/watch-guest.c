@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "serve/watch-private.h"
+#include "watch/watch-private.h"
 
 /* A guest that is another than before is looked at again after so long. */
 #define SOON_NS WSS_NS_PER_S
