@@ -18,12 +18,12 @@
 #include "base/thread.h"
 #include "client/http-get.h"
 #include "cmd/dispatch.h"
-#include "cmd/top.h"
 #include "history/history.h"
 #include "host/conn.h"
 #include "kvm/vm.h"
 #include "measure/tracker.h"
 #include "serve/http-child.h"
+#include "top/top.h"
 
 static void print_version(void)
 {

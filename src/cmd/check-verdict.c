@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/units.h"
+#include "client/guest-view.h"
 #include "cmd/check.h"
-#include "cmd/guest-view.h"
 #include "measure/sample.h"
 
 /* Problems that the line names; it counts the others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* virt-wss top: shows the working sets of all guests, and keeps doing so. */
-#include "cmd/top.h"
+#include "top/top.h"
 
 #include <poll.h>
 #include <stdlib.h>

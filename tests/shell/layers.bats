@@ -127,7 +127,7 @@ strangers() { # RE ALLOWED
 
 @test "ncurses is used by the screen of top only" {
 	[ -n "$(strangers 'n?curses|term\.h' 'none')" ]
-	run strangers 'n?curses|term\.h' 'src/cmd/top-screen\.c'
+	run strangers 'n?curses|term\.h' 'src/top/screen\.c'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -270,7 +270,7 @@ built() {
 @test "files that a user names are opened by base/file and base/newfile only" {
 	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]
-	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|measure/(control|kvm-cost)\.c|cmd/top-screen\.c|history/(create|lock|place)\.c):' \
+	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|measure/(control|kvm-cost)\.c|top/screen\.c|history/(create|lock|place)\.c):' \
 		<<<"$output" || true)
 	output=$(grep -vE '^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
 	echo "$output"

@@ -17,9 +17,9 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "client/guest-view.h"
 #include "client/service.h"
-#include "cmd/guest-view.h"
-#include "cmd/top.h"
+#include "top/top.h"
 
 /* How long the service may take for an answer. */
 #define ANSWER_NS (5 * WSS_NS_PER_S)

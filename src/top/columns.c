@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The columns of top: what each says of a guest, and what it sorts by. */
-#include "cmd/top-columns.h"
+#include "top/columns.h"
 
 #include <stdio.h>
 
 #include "base/units.h"
-#include "cmd/guest-view.h"
-#include "cmd/top.h"
+#include "client/guest-view.h"
+#include "top/top.h"
 
 /* Width of the screen from which reasons have a column. */
 #define WHY_FROM 118

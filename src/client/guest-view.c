@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/guest-view.h"
+#include "client/guest-view.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/stop.h"
 #include "base/units.h"
-#include "cmd/top.h"
+#include "top/top.h"
 
 #define CTRL_L 12
 #define ESCAPE 27

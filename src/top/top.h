@@ -13,7 +13,7 @@
 #define WSS_TOP_DELAY_MIN_NS (WSS_NS_PER_S / 2)
 #define WSS_TOP_DELAY_MAX_NS (3600 * WSS_NS_PER_S)
 
-/* --- where guests come from (top-source.c) --- */
+/* --- where guests come from (source.c) --- */
 
 /* What is known of the guests at one time. */
 struct wss_top_view {
@@ -52,7 +52,7 @@ void wss_top_source_refresh(struct wss_top_source *source, uint64_t delay_ns);
 /* Ends the thread: guests that are being measured are restored first. Takes NULL. */
 void wss_top_source_free(struct wss_top_source *source);
 
-/* --- the table (top-table.c) --- */
+/* --- the table (table.c) --- */
 
 #define WSS_TOP_FILTER_MAX 64
 #define WSS_TOP_COLUMNS_MAX 24
@@ -135,7 +135,7 @@ void wss_top_fit(const struct wss_top_settings *settings, char text[WSS_TOP_TEXT
 /* Returns line i of the help; NULL: there is none. */
 const char *wss_top_help(size_t i);
 
-/* --- the screen (top-screen.c) --- */
+/* --- the screen (screen.c) --- */
 
 /*
  * Shows the source on the terminal until the user quits, count updates have been shown (0: any number), or

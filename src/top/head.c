@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "cmd/guest-view.h"
-#include "cmd/top.h"
+#include "client/guest-view.h"
 #include "show/width.h"
+#include "top/top.h"
 
 struct totals {
 	uint64_t maximum_bytes, size_bytes, oldest_ns;

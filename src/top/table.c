@@ -5,10 +5,10 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "cmd/guest-view.h"
-#include "cmd/top-columns.h"
-#include "cmd/top.h"
+#include "client/guest-view.h"
 #include "show/width.h"
+#include "top/columns.h"
+#include "top/top.h"
 
 /* Working set in percent of the balloon from which a guest stands out: the defaults of check. */
 #define HIGH_PERCENT 90
