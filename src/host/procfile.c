@@ -212,7 +212,7 @@ static int has_vm(const struct wss_root *dir)
 		char target[sizeof(vm)] = "";
 		ssize_t len = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target));
 
-		if (len == sizeof(vm) - 1 && !memcmp(target, vm, sizeof(vm) - 1))
+		if (len == (ssize_t)sizeof(vm) - 1 && !memcmp(target, vm, sizeof(vm) - 1))
 			return 1;
 	}
 	return 0;
