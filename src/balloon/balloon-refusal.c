@@ -11,6 +11,8 @@ const char wss_balloon_unfinished[] = "unfinished balloon steps";
 const char wss_balloon_left_open[] = "its steps stay open in the journal";
 const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
 const char wss_balloon_outdated[] = "measured too long ago";
+const char wss_balloon_no_driver[] = "driver does not answer";
+const char wss_balloon_no_statistics[] = "no balloon statistics";
 
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 {
@@ -19,7 +21,7 @@ const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 	if (facts->hazard)
 		return facts->hazard;
 	if (!facts->statistics && !facts->autodeflate)
-		return facts->asked ? "statistics have stopped" : "no balloon statistics";
+		return facts->asked ? "statistics have stopped" : wss_balloon_no_statistics;
 	return NULL;
 }
 
@@ -48,7 +50,7 @@ static const char *state_refusal(const struct wss_balloon_facts *facts)
 		{facts->fixed, wss_balloon_fixed},
 		{!facts->has_device, "no balloon device"},
 		{facts->unsized, "size of balloon is unknown"},
-		{!facts->answers, "driver does not answer"},
+		{!facts->answers, wss_balloon_no_driver},
 	};
 
 	if (facts->unfinished)

@@ -44,6 +44,9 @@ extern const char wss_balloon_fixed[];
 /* An error begins with this if the guest has its memory back but the journal still lists its steps. */
 extern const char wss_balloon_left_open[];
 
+/* Two that an operator can lift: the guest's kernel lacks the driver, or nobody asks it for statistics. */
+extern const char wss_balloon_no_driver[], wss_balloon_no_statistics[];
+
 /* Two refusals that a caller may replace by ones with figures. */
 extern const char wss_balloon_too_early[], wss_balloon_outdated[];
 

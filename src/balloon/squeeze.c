@@ -17,7 +17,7 @@ const char *wss_squeeze_objection(const struct wss_balloon_facts *facts)
 	const char *objection = wss_balloon_objection(facts);
 
 	if (!objection && !facts->statistics)
-		objection = facts->asked ? "statistics have stopped" : "no balloon statistics";
+		objection = facts->asked ? "statistics have stopped" : wss_balloon_no_statistics;
 	return objection;
 }
 

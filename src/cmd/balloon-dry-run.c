@@ -7,6 +7,7 @@
 
 #include "balloon/plan.h"
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
@@ -85,23 +86,30 @@ void balloon_target_look(struct wss_target *target)
 		      &target->error);
 }
 
+static void statistics_hint(const struct wss_cli *cli, const struct wss_guest *guest,
+			    char ret_hint[BALLOON_HINT_MAX])
+{
+	wss_auto_free char *uri = wss_text_shell_word(cli->uri ? cli->uri : "");
+	int len = uri ? snprintf(ret_hint, BALLOON_HINT_MAX,
+				 "virsh%s%s dommemstat %s --period 5 --live",
+				 cli->uri ? " -c " : "", cli->uri ? uri : "", guest->config.uuid)
+		      : BALLOON_HINT_MAX;
+
+	if (len >= BALLOON_HINT_MAX)
+		ret_hint[0] = '\0';
+}
+
 void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
-		  const struct wss_balloon_facts *facts, char ret_hint[BALLOON_HINT_MAX])
+		  const char *refusal, char ret_hint[BALLOON_HINT_MAX])
 {
 	ret_hint[0] = '\0';
-	if (facts->unfinished) {
+	/* Without libvirt there is nothing to give memory back by. */
+	if (refusal == wss_balloon_unfinished && guest->ops->set_balloon)
 		balloon_restore_hint(cli, history, guest->config.name, ret_hint);
-		return;
-	}
-	/* Not if nothing that the guest does would let it shrink. */
-	if (facts->foreign || facts->owner || facts->fixed || !facts->has_device ||
-	    !facts->running || facts->statistics || facts->hazard || facts->opted_out)
-		return;
-	if (!facts->answers)
+	else if (refusal == wss_balloon_no_driver)
 		snprintf(ret_hint, BALLOON_HINT_MAX, "load the balloon driver in the guest");
-	else if (!facts->asked)
-		snprintf(ret_hint, BALLOON_HINT_MAX, "virsh dommemstat %s --period 5 --live",
-			 guest->config.uuid);
+	else if (refusal == wss_balloon_no_statistics)
+		statistics_hint(cli, guest, ret_hint);
 }
 
 static int balloon_row_fill(struct balloon_run *run, const struct wss_target *target,
@@ -131,10 +139,8 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	/* A refusal is an error only for a guest that was named: among all guests some are always refused. */
 	if (run->cli->n_domains)
 		wss_tally_count(&run->tally, &refusal);
-	/* Not where the history is why, which needs windows first. */
-	if (wss_balloon_guest_refusal(&look.facts) == wss_balloon_refusal(&look.facts))
-		balloon_hint(run->cli, run->options->sizing.history.path, target->guest,
-			     &look.facts, row->hint);
+	balloon_hint(run->cli, run->options->sizing.history.path, target->guest,
+		     wss_balloon_refusal(&look.facts), row->hint);
 	run->n_unmeasured += look.facts.statistics &&
 			     (look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
 	return 0;

@@ -30,11 +30,11 @@ void balloon_target_look(struct wss_target *target);
 #define BALLOON_HINT_MAX 4096
 
 /*
- * Explains how an operator can have the guest accepted, with this history (NULL: the default one); "" if that is
- * unknown.
+ * Explains how an operator can lift a refusal of the guest (balloon/balloon.h; NULL: none), with this history (NULL: the
+ * default one); "" if that is unknown.
  */
 void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
-		  const struct wss_balloon_facts *facts, char ret_hint[BALLOON_HINT_MAX]);
+		  const char *refusal, char ret_hint[BALLOON_HINT_MAX]);
 
 /* Logs that hint. */
 void balloon_say_hint(const char *guest, const char *hint);

@@ -315,7 +315,7 @@ static void run_preview(struct squeeze_run *run, const struct wss_target *target
 	row->action = row->refusal ? "refused" : "squeeze";
 	if (row->refusal) {
 		balloon_hint(run->cli, run->options->balloon.sizing.history.path, target->guest,
-			     &look->facts, row->hint);
+			     row->refusal, row->hint);
 		return;
 	}
 	row->has_memory = true;

@@ -6,6 +6,8 @@
 #include "hosttest.h"
 
 #include "balloon/balloon.h"
+#include "cmd/balloon.h"
+#include "cmd/cmd.h"
 
 #define MIB (1ULL << 20)
 
@@ -915,6 +917,58 @@ TEST(test_refusals)
 	assert_null(wss_balloon_objection(&facts));
 	facts.hazard = "it has VFIO";
 	assert_non_null(wss_balloon_objection(&facts));
+}
+
+static int never_set(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
+{
+	(void)guest;
+	(void)bytes;
+	return wss_error_set(err, WSS_ERR_FAILED, "not to be called");
+}
+
+/* What stands under a refusal has to lift that one. */
+TEST(test_a_hint_lifts_the_refusal_that_it_stands_under)
+{
+	struct wss_guest_ops libvirt = {.set_balloon = never_set}, none = {.set_balloon = NULL};
+	struct wss_guest guest = {
+		.ops = &libvirt,
+		.config = {.name = "web1", .uuid = "a1b2c3d4-0000-4000-8000-00000000aaaa"}};
+	struct wss_cli cli = {.uri = "qemu:///session"};
+	struct wss_balloon_facts facts = {.running = true,
+					  .has_device = true,
+					  .confidence = WSS_CONFIDENCE_HIGH,
+					  .current = true};
+	char hint[BALLOON_HINT_MAX];
+
+#define HINT_IS(text)                                                                \
+	do {                                                                         \
+		balloon_hint(&cli, NULL, &guest, wss_balloon_refusal(&facts), hint); \
+		assert_string_equal(hint, text);                                     \
+	} while (0)
+
+	HINT_IS("load the balloon driver in the guest");
+	/* Neither the driver nor statistics would do. */
+	facts.job = true;
+	HINT_IS("");
+	facts.job = false;
+	facts.unsized = true;
+	HINT_IS("");
+	facts.unsized = false;
+	facts.answers = true;
+	HINT_IS("virsh -c qemu:///session dommemstat a1b2c3d4-0000-4000-8000-00000000aaaa --period 5 --live");
+	cli.uri = NULL;
+	HINT_IS("virsh dommemstat a1b2c3d4-0000-4000-8000-00000000aaaa --period 5 --live");
+	facts.job = true;
+	HINT_IS("");
+	facts.job = false;
+	facts.current = false;
+	HINT_IS("");
+	facts.unfinished = true;
+	HINT_IS("virt-wss balloon --restore web1");
+	/* Only through libvirt can it be given back. */
+	guest.ops = &none;
+	HINT_IS("");
+#undef HINT_IS
 }
 
 int main(void)
