@@ -30,6 +30,41 @@ strangers() { # RE ALLOWED
 	[ "$status" = 0 ]
 }
 
+@test "each room uses only rooms above it in HACKING's table, which has all" {
+	local above=' ' row room used
+	for row in $(sed -nE 's,^\| `(src/)?([a-z]+)/` \|.*,\1\2,p' HACKING.md); do
+		room=${row#src/}
+		for used in $(allowed "$row"); do
+			[ "$used" = "$room" ] || [[ $above == *" $used "* ]] || { echo "$room uses $used"; return 1; }
+		done
+		above+="$room "
+	done
+	diff <(tr ' ' '\n' <<<"$above" | grep . | sort) <(folders | sed 's,^src/,,' | sort)
+}
+
+# Also by what those include that it includes.
+@test "no room names a room that it does not use" {
+	local room used
+	[ -e "$WSS_BUILDDIR/rooms.stamp" ] || skip "not built"
+	for room in $(folders); do
+		for used in $(allowed "$room"); do
+			[ "$used" = "${room#src/}" ] ||
+				grep -qF "rooms/${room#src/}/$used/" "$WSS_BUILDDIR/$room"/.deps/*.Po ||
+				{ echo "${room#src/} does not use $used"; return 1; }
+		done
+	done
+}
+
+@test "no header includes itself by way of others" {
+	local header
+	for header in qmp/*.h src/*/*.h; do
+		sed -nE "s,^[[:space:]]*#[[:space:]]*include[[:space:]]+\"([^\"]+)\",${header#src/} \1,p" "$header"
+	done >"$BATS_TEST_TMPDIR/includes"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/includes")" -gt 300 ]
+	run tsort "$BATS_TEST_TMPDIR/includes"
+	[ "$status" = 0 ]
+}
+
 @test "an include of a room that is not named does not compile" {
 	local room
 	[ -e "$WSS_BUILDDIR/rooms.stamp" ] || skip "not built"
