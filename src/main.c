@@ -20,7 +20,7 @@
 #include "cmd/dispatch.h"
 #include "history/history.h"
 #include "host/conn.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 #include "measure/tracker.h"
 #include "serve/http-child.h"
 #include "top/top.h"

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)

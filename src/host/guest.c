@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "host/devices.h"
 #include "host/procfile.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 /* QEMU 7.2, migration/dirtyrate.c, MAX_FETCH_DIRTYRATE_TIME_SEC */
 #define LONGEST_CALCULATION_S 60

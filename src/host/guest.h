@@ -223,7 +223,7 @@ struct wss_guest {
 	struct wss_amount reserve_bytes; /* wss_balloon_stats_reserve() */
 
 	struct wss_process process; /* valid after wss_guest_attach() */
-	uint64_t vm; /* which of the process's VMs it is (kvm/vm.h); 0: the only one */
+	uint64_t vm; /* which of the process's VMs it is (kvm/kvm.h); 0: the only one */
 	/* That VM, once the kernel was asked for it: see wss_guest_kernel_vm(). */
 	struct wss_kvm_vm *kernel_vm;
 	bool shares_process; /* with other VMs, which a window disturbs, too */
@@ -269,7 +269,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 void wss_guest_detach(struct wss_guest *guest);
 
 /*
- * Whether the kernel can be asked about an attached guest (kvm/vm.h). Loads the programs for that when it is called first.
+ * Whether the kernel can be asked about an attached guest (kvm/kvm.h). Loads the programs for that when it is called first.
  */
 bool wss_guest_kernel_vm(struct wss_guest *guest);
 

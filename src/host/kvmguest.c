@@ -19,7 +19,7 @@
 #include "host/qmppeer.h"
 #include "host/stopped.h"
 #include "host/vms.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 #include "qmp/dirtyrate.h"
 #include "qmp/qmp.h"
 #include "qmp/query.h"

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "host/namers.h"
 #include "host/procfile.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 /* By the hash FNV-1a, twice with different starts. */
 void wss_vms_make_uuid(const char *text, char ret_uuid[WSS_UUID_TEXT_MAX])

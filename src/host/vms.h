@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All VMs of this host, whoever manages them: what the kernel knows (kvm/vm.h), and what their processes claim to be.
+ * All VMs of this host, whoever manages them: what the kernel knows (kvm/kvm.h), and what their processes claim to be.
  *
  * namers.c says which claims are believed. Any other guest is NAME@USER. If two processes claim the same name or UUID, neither is
  * believed, unless a manager vouches for one only. A guest without a name that can be used is PROGRAM-PID, or PROGRAM-PID.FD if the

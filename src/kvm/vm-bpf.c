@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include "base/number.h"
 #include "base/privilege.h"
 #include "base/root.h"
-#include "kvm/btf.h"
 #include "kvm.skel.h"
+#include "kvm/btf.h"
 
 #define BPF_CAPS (WSS_CAP(CAP_BPF) | WSS_CAP(CAP_PERFMON))
 #define PAGES_PER_GIB (1ULL << 18)

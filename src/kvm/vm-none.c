@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 /* Replaces vm-bpf.c if configure did not find its prerequisites. */
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 struct wss_counters {
 	struct wss_guest *guest;

@@ -13,7 +13,7 @@ struct wss_counters;
 
 /*
  * Opens the counters of an attached guest: those in debugfs, which are read without a program; else those in the
- * kernel's own description of the VM (kvm/vm.h); else those that QEMU reports, which takes an answer from QEMU: one
+ * kernel's own description of the VM (kvm/kvm.h); else those that QEMU reports, which takes an answer from QEMU: one
  * that is told to end while it has a command may wait for ever instead (7.2, monitor_cleanup()).
  * guest and host must outlive *ret_counters. WSS_ERR_UNSUPPORTED if there are none, with the last source's reason;
  * WSS_ERR_NO_MEMORY; errors of the guest's kvm_counts().

@@ -29,7 +29,7 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "host/gpa.h"
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 #define PAGE_SHIFT 12
 #define WORD_PAGES 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The recorder: which pages of a guest's RAM KVM has mapped, and mapped writable, since an
- * invalidation. It walks the second-level page tables (kvm/vm.h) as often as the window asks, and adds
+ * invalidation. It walks the second-level page tables (kvm/kvm.h) as often as the window asks, and adds
  * up what the walks find. So nothing runs at a fault of any guest.
  */
 #pragma once

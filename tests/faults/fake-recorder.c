@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 #include "qmp/fake-qmp.h"
 
 #define WORD_PAGES 64

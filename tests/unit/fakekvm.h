@@ -9,7 +9,7 @@
 
 #include "hosttest.h"
 
-#include "kvm/vm.h"
+#include "kvm/kvm.h"
 
 #define FAKE_SLOTS 4
 #define FAKE_LEAVES 512
