@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The room balloon/: reclaims memory that guests do not need, and gives it back when they do; or
- * squeezes guests, to find how little they need.
- *
- *   in    the guests (scope.h), what they need (need.h, by the advice of sizing/), and their state
- *         and reports (look.h)
- *   out   sizes of balloons, events (events.h), and the journal of all steps in the history
- *
- *   controller.c         the process: starts the watchdog, then two threads for each guest
- *   controlled.h         one guest: its states, and why a step is safe
- *   balloon.h            decides the next step, by pure functions; squeeze.h and edge.h take its
- *                        place for a squeeze, and plan.h says what the controller would do
- *   step.c, give-back.c  carry a decision out; mover.h says who has moved the balloon
- *   journal.h, watchdog.h, restore.h  return the memory that a killed controller did not
- *
- * Begin with controlled.h and balloon.h. A reason to leave a guest alone goes into
- * balloon-refusal.c, a limit of a step into balloon.c, and what either has to know into look.c.
- */
+/* The controller: a process that looks after the balloons of many guests until it is stopped. */
 #pragma once
 
 #include "balloon/events.h"

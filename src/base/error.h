@@ -1,19 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The room base/: what the other rooms need and that knows no guest. It uses libc alone.
- *
- *   results   this file; amount.h (a number that may be unknown), bound.h, cleanup.h
- *   text      units.h, number.h, text.h (what may reach a terminal), nearest.h, log.h, journal.h
- *   time      clock.h; deadline.h, cancel.h and stop.h, by which every wait ends; cond.h
- *   threads   worker.h for calls that may hang, background.h for a disk that may be slow, both on
- *             thread.h; child.h for a process
- *   files     root.h for /proc and /sys, file.h for names that others may have prepared, newfile.h
- *             to create a file, io.h
- *   rights    privilege.h
- *   tests     fault.h switches behaviour off
- *
- * A helper moves here when a second room needs it.
- *
  * The error value is owned by the caller, passed as the last parameter of every function that can
  * fail, set once where the error arises, prefixed by callers that know more, and printed only by
  * commands and the service.

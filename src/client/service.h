@@ -1,18 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The room client/: requests to others over HTTP, and their answers in structs.
- *
- *   service.h      the service of this host, at its UNIX socket: this file
- *   guests.h       its answer, struct wss_guests, for the commands check and top
- *   http-get.h     documents of a server, for fleet/prometheus.c
- *   json-fields.h  reads JSON into structs, by tables of the members that are wanted
- *
- * In: a path or a URL. Nobody who answers is trusted: the service may be anybody's process. So each
- * request has a deadline, and each answer limits for its bytes, depth and memory (qmp/jsonline.h).
- *
- * Begin with guests.c. A further member of the answer is one in guests.h, and a line in a table of
- * guests.c.
- */
+/* Asks the service of this host, at its UNIX socket. */
 #pragma once
 
 #include <stdint.h>

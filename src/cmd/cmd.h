@@ -13,6 +13,9 @@
  * In: the command line. Out: results on standard output, a line for each error on standard error,
  * and an exit code (enum wss_exit).
  *
+ * A command runs in the main thread, and calls neither libvirt nor QEMU there: workers do
+ * (measure/target.h, measure/round.h).
+ *
  * Begin with mark.c, the shortest command, then methods.c. A new command is one file, an entry in
  * WSS_COMMANDS and a text in docs/synopsis/: HACKING.md has the steps.
  */

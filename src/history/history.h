@@ -16,7 +16,8 @@
  * place in the statements of db.c, in history.c and samples.c, and a column in sample-report.c.
  *
  * A sample is one transaction in write-ahead mode, so a killed process, a full disk or a power
- * failure costs the last samples at most. Any number of readers and writers may have the file open.
+ * failure costs the last samples at most. Any number of readers and writers may have the file open;
+ * a connection belongs to one thread at a time, and lock.h lets several take turns.
  * Times are wall-clock times. After the clock was set back, what has a time ahead of now is kept
  * but does not count until that time has come; only wss_history_samples() and wss_history_spans()
  * show it.

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The room host/: finds guests on this host, and reads what libvirt, QEMU, /proc and /sys say about
- * them. No other room calls libvirt.
- *
- *   in    libvirt's URI (conn.h), the path of a QMP socket (qmpguest.h), or an inventory of this host's VMs
- *         (inventories.h), such as Proxmox VE's or the kernel's own
- *   out   struct wss_guest: configuration (domxml.h), state, QEMU process (process.h), RAM in its
- *         address space (ram.h) and in the guest's (gpa.h); struct wss_host (host.h); counters of
- *         KVM (kvmstat.h), time in which the guest stood still (standstill.h), memory pressure
- *         (pressure.h); the metadata of many hosts (fleet.h)
- *
  * A guest is open, and then attached or not: until wss_guest_attach() its process and RAM are
  * unknown. Its source answers through struct wss_guest_ops: domain.c for libvirt, qmpguest.c for a
- * socket, kvmguest.c for what the kernel knows. Any call of libvirt or QEMU may hang (conn-call.c),
- * so callers make it in a worker.
- *
- * Begin with this file and domain.c. A new question to libvirt or QEMU is an operation here, in
- * domain.c and in qmpguest.c; another manager of this host's VMs is another file as proxmox.c; a fact of the configuration is a member of struct wss_domxml; a fact about the
- * kernel goes into host.c.
+ * socket, kvmguest.c for what the kernel knows.
  */
 #pragma once
 

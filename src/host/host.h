@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* This host's kernel and its capabilities, read once. */
+/*
+ * The room host/: finds guests on this host, and reads what libvirt, QEMU, /proc and /sys say about
+ * them. No other room calls libvirt.
+ *
+ *   in    libvirt's URI (conn.h), the path of a QMP socket (qmpguest.h), or an inventory of this
+ *         host's VMs (inventories.h), such as Proxmox VE's or the kernel's own
+ *   out   struct wss_guest (guest.h): configuration (domxml.h), state, QEMU process (process.h), RAM
+ *         in its address space (ram.h) and in the guest's (gpa.h); struct wss_host: this file;
+ *         counters of KVM (kvmstat.h), time in which the guest stood still (standstill.h), memory
+ *         pressure (pressure.h); the metadata of many hosts (fleet.h)
+ *
+ * A guest is open, and then attached or not (guest.h), and belongs to one thread at a time. Any call
+ * of libvirt or QEMU may hang, so callers make it in a worker (base/worker.h); conn-call.c says on
+ * which connection. libvirt's events come in a thread of conn.c.
+ *
+ * Begin with guest.h and domain.c. A new question to libvirt or QEMU is an operation of struct
+ * wss_guest_ops, in domain.c and in qmpguest.c; another manager of this host's VMs is another file
+ * as proxmox.c; a fact of the configuration is a member of struct wss_domxml; a fact about the
+ * kernel goes into host.c.
+ */
 #pragma once
+
+/* This host's kernel and its capabilities, read once. */
 
 #include <stdbool.h>
 

@@ -7,14 +7,14 @@
  * The kernel's own structures are read, by BPF iterators that are attached to nothing: they run
  * when asked, and nothing stays.
  *
- *   kvm.bpf.c     the programs: begin here
+ *   kvm.bpf.c     the programs
  *   kvm-shared.h  what they pass to the process that loads them
  *   vm-bpf.c      loads them at the first open(), and runs them for each question; btf.c has the
  *                 kernel's types for libbpf
  *   vm-none.c     takes its place where configure did not find what it needs (--with-bpf): then
  *                 every function fails with WSS_ERR_UNSUPPORTED and the reason
  *
- * A new figure is a member of a record in kvm-shared.h, filled by kvm.bpf.c. A new question is an
+ * Begin with kvm.bpf.c. A new figure is a member of a record in kvm-shared.h, filled by kvm.bpf.c. A new question is an
  * operation of struct wss_kvm_ops, in vm-bpf.c and vm-none.c. Functions may be called from several
  * threads at a time.
  */

@@ -12,6 +12,9 @@
  *   tracker.h  one method: mmu.c for KVM, refs.c for TCG, as methods.h lists them
  *   budget.h   what a window may cost the guest, for the service
  *
+ * In a round each guest has a worker, and all events come in the thread that runs it; the states of
+ * a guest are in round.h, those of its turn in gate.h, the steps of a window below.
+ *
  * Begin with tracker.h and mmu.c. A new method is one file and one line in methods.h. A new figure
  * is a member of struct wss_sample, set in window-sample.c, and a column in
  * history/sample-report.c; history/history.h says how it is kept.

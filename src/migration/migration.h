@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The room migration/: how a live migration of a guest would go. A model without input or output.
+ * The room migration/: how a live migration of a guest would go. A model without input or output, and
+ * without threads or state; migration-report.h has its rows and notes.
  *
  * In: struct wss_migration, that is the growth curve of what the guest writes (measure/writes.h),
  * its memory, and the link; cmd/migrate-estimate.c measures a guest for it (recording/written.h) or

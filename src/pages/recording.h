@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The room pages/: which pages of a guest were touched, and what follows from that. Structs in,
- * structs out; only reports and pictures write to a stream.
- *
- *   pageset.h    a set of pages; pages.h: a view of the pages of one window, as methods have it
- *   recording.h  this file: a recording as plain data, that is which guest was recorded and how,
- *                its memory layout, and the windows; recording/ reads and writes the file
- *   refset.h     the reference set of a recording, its classes of pages and its phases
- *   heat.h       how often pages were touched
- *   moment.h     the set at a moment, for differences
- *   marks.h      the marks of a recording
- *   *-report.h, *-chart.h  the above as text, CSV, JSON and SVG
- *
- * Begin with pageset.h and refset.h. What else a recording can show is a file with functions of a
- * struct wss_recfile_visitor (recording/reader.h), as refset.c has them.
- *
- * Guest-physical pages are 4 KiB. A page has a guest-physical frame number (gfn, its address /
- * 4096), and an index: its position among the pages of all regions, sorted by address. Everything
- * that counts or compares uses the index, so that holes in the address space cost nothing.
+ * A recording as plain data: which guest was recorded and how, its memory layout, and the windows.
  */
 #pragma once
 

@@ -14,6 +14,7 @@
  *
  * A recording has no name until its first window is in the file. Then it is in progress, as a lock
  * shows, until its end is written. One whose writer was killed is read up to its last whole window.
+ * The windows are taken in a worker; other processes may read the file and add marks meanwhile.
  *
  * Begin with session.c and writer.h. What a file is to have in addition goes into codec.c or
  * tokens.h, and into docs/recording-format.md.

@@ -18,6 +18,9 @@
  * which it takes over those that can change while it runs; guests, ages, the history and
  * connections go on.
  *
+ * The thread of the watch also runs the service's loop, and waits for no disk: archive.h, textfile.h
+ * and others have threads for that (base/background.h). HTTP is another process.
+ *
  * Begin with serve_step() in serve.c. A new metric goes into guest-metrics.c or service-metrics.c
  * and docs/metrics.md, a member of an answer into its *-page.c, docs/http-api.md and the schema.
  */

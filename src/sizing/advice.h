@@ -1,23 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The room sizing/: the advice, that is how much memory a guest needs, how much the host could
- * reclaim, and what less memory would cost. Measures and changes nothing.
- *
- *   in    the history (history/history.h) and the operator's policy (measure/policy.h)
- *   out   struct wss_advice: this file; advice-text.h says it in sentences
- *
- *   advice.c   reads the history, and asks the others
- *   sizing.h   the size, by all evidence
- *   learner.h  the size that past hours have taught, and how far to trust it
- *   replay.h   what would have been advised at each past hour; backtest.h judges that
- *   host-sum.h, trend.h, publish-profile.h  the guests of a host together; the last 24 hours of a
- *              guest; its profile
- *   config-advice.h  settings that keep memory on the host, or would let more of it come back
- *
- * Begin with sizing.h. New evidence for a size is read in advice.c, and in replay.c from the hours
- * before alone; it is a member of struct wss_sizing_state and a reason in enum wss_sizing_reason,
- * and size_recommend() in sizing.c weighs it.
- */
+/* The advice on a guest: what its history says about the memory that it needs. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sizing: how much memory a guest needs according to its windows, and with what confidence. */
+/*
+ * The room sizing/: the advice, that is how much memory a guest needs, how much the host could
+ * reclaim, and what less memory would cost. Measures and changes nothing.
+ *
+ *   in    the history (history/history.h) and the operator's policy (measure/policy.h)
+ *   out   struct wss_advice (advice.h); advice-text.h says it in sentences
+ *
+ *   advice.c   reads the history, and asks the others
+ *   sizing.h   the size, by all evidence: this file
+ *   learner.h  the size that past hours have taught, and how far to trust it
+ *   replay.h   what would have been advised at each past hour; backtest.h judges that
+ *   host-sum.h, trend.h, publish-profile.h  the guests of a host together; the last 24 hours of a
+ *              guest; its profile
+ *   config-advice.h  settings that keep memory on the host, or would let more of it come back
+ *   *-report.h, backtest-chart.h  rows and pictures
+ *
+ * It has no thread, and keeps nothing: each advice is made anew from the history.
+ *
+ * Begin with this file. New evidence for a size is read in advice.c, and in replay.c from the hours
+ * before alone; it is a member of struct wss_sizing_state and a reason in enum wss_sizing_reason,
+ * and size_recommend() in sizing.c weighs it.
+ */
 #pragma once
+
+/* Sizing: how much memory a guest needs according to its windows, and with what confidence. */
 
 #include <stdbool.h>
 #include <stddef.h>

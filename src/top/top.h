@@ -1,5 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The parts of top: where guests come from, the table, the screen. */
+/*
+ * The room top/: the terminal screen of all guests, which goes on until the user quits.
+ *
+ *   source.c   where guests come from: the service, or a watch of its own (watch/watch.h), in a thread
+ *   table.c    which guests and columns are shown, and in which order; columns.h has the columns
+ *   head.c     the lines above the table, and the help
+ *   screen.c   the terminal and its keys; the only file that knows ncurses
+ *
+ * In: struct wss_guests (client/guests.h), every few seconds. Out: the screen; cmd/top.c prints the
+ * same table as text.
+ *
+ * The source's thread asks or measures, and wakes the main thread by a descriptor; what it has found
+ * is copied under its lock. The screen is drawn in the main thread, which handles keys between two
+ * views; all that a key changes is in struct wss_top_settings.
+ *
+ * Begin with table.c. A new column is an entry of wss_top_columns in columns.c, a new key a case in
+ * screen.c and a line of the help in head.c.
+ */
 #pragma once
 
 #include <stdbool.h>

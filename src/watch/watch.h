@@ -1,7 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The watch: measures all guests of a host, again and again, each within its budget.
+ * The room watch/: measures all guests of a host, again and again, each within its budget, and keeps
+ * advice on them. The service and top stand on it.
  *
+ *   watch.c           the loop; what a caller may ask: this file
+ *   watch-list.c      asks libvirt which guests there are, watch-guests.c keeps them
+ *   watch-guest.c     one guest: its state, and what comes of its visits and reboots
+ *   watch-visit.c     one window of it: what the budget says, in the thread that measures
+ *                     (measure/round.h)
+ *   watch-pressure.c  holds all while the host is short of memory
+ *   watch-ages.c, watch-publish.c  save the ages of memory, and write profiles to the inventory
+ *   advisor.h         reads the history at a slow pace, for readers that cannot wait
+ *
+ * In: a hypervisor (measure/target.h) and struct wss_watch_options. Out: struct wss_watched for each
+ * guest, and a call for each sample; struct wss_advised.
+ *
+ * One thread steps the watch and sees all events; whatever may hang is done by workers (base/worker.h).
+ * The states of a guest are below.
+ *
+ * Begin with wss_watch_step() in watch.c. What else a guest shows is a member of struct wss_watched, set
+ * in watch-guest.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cold/cold-timeline.h"
+#include "measure/budget.h"
+#include "measure/round.h"
+#include "measure/target.h"
+#include "sizing/config-advice.h"
+
+/*
  * Theory of operation. One thread steps the watch; whatever may hang is done by workers. A guest is
  * known from the moment that libvirt lists it until it is not listed any more, and is in one of these
  * states:
@@ -41,18 +74,6 @@
  * and libvirt is called again every WSS_WATCH_RECONNECT_NS. A guest whose own connection fails is tried
  * again after WSS_WATCH_RETRY_NS, because libvirt may have too many clients.
  */
-#pragma once
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
-#include "cold/cold-timeline.h"
-#include "measure/budget.h"
-#include "measure/round.h"
-#include "measure/target.h"
-#include "sizing/config-advice.h"
 
 #define WSS_WATCH_PERIOD_NS (60 * WSS_NS_PER_S)
 #define WSS_WATCH_CANARY_NS (200 * WSS_NS_PER_MS)

@@ -55,6 +55,21 @@ strangers() { # RE ALLOWED
 	done
 }
 
+# Its first comment: the room, what flows in and out, threads, and where to begin.
+@test "each room opens with a header of its name" {
+	local room name comment word
+	for room in $(folders); do
+		name=${room#src/}
+		comment=$(sed -n '2,/\*\/$/p' "$room/$name.h")
+		echo "$name: $(wc -l <<<"$comment") lines"
+		[ "$(wc -l <<<"$comment")" -ge 10 ] && [ "$(wc -l <<<"$comment")" -le 30 ]
+		[ "$(sed -n 2p <<<"$comment" | cut -d : -f 1)" = " * The room $name/" ]
+		for word in '([iI]n:| in )' '([oO]ut:| out )' '(thread|worker)' 'Begin with'; do
+			grep -qE "$word" <<<"$comment" || { echo "no $word"; return 1; }
+		done
+	done
+}
+
 @test "no header includes itself by way of others" {
 	local header
 	for header in qmp/*.h src/*/*.h; do
