@@ -181,7 +181,7 @@ static void put_off(struct controlled *controlled, const struct wss_balloon *bef
 
 /* Acts if anybody but us has moved the balloon. Returns false if the look leads to nothing
  * else. */
-static bool heed_others(struct controlled *controlled, struct wss_look *look)
+static bool controlled_let_others(struct controlled *controlled, struct wss_look *look)
 {
 	struct wss_balloon_decision reset = {WSS_BALLOON_RESTORE, 0, "the guest was reset"};
 	bool was_there = wss_mover_is_there(&controlled->mover);
@@ -222,7 +222,7 @@ static void controlled_decide(struct controlled *controlled, struct wss_look *lo
 
 	if (look->view.actual_bytes.known)
 		controlled->actual_bytes = look->view.actual_bytes.value;
-	if (!heed_others(controlled, look))
+	if (!controlled_let_others(controlled, look))
 		return;
 	/*
 	 * The floor follows the policy and the history, except a history of too few windows.
@@ -462,7 +462,7 @@ void wss_controlled_look(void *opaque)
 			if (!controlled->end)
 				wss_clock_sleep_until_ns(next_ns);
 		}
-		wss_give_back_insist(controlled);
+		wss_give_back_until_done(controlled);
 	}
 	controlled->over = true;
 	controller_lock(controlled->controller);

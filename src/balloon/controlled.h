@@ -170,7 +170,7 @@ int wss_give_back_yield(struct controlled *controlled, const struct wss_balloon_
  * Repeats wss_give_back() until it works or the process ends; then the watchdog takes over.
  * Also waits for a guest that was saved or has moved, while there are others to look after.
  */
-void wss_give_back_insist(struct controlled *controlled);
+void wss_give_back_until_done(struct controlled *controlled);
 
 /*
  * Returns whether the guest no longer runs. If it has ended, it has nothing to get back, so

@@ -196,7 +196,7 @@ bool wss_give_back_has_ended(struct controlled *controlled)
 	return true;
 }
 
-void wss_give_back_insist(struct controlled *controlled)
+void wss_give_back_until_done(struct controlled *controlled)
 {
 	struct controller *controller = controlled->controller;
 	const char *reason = controller_is_ending(controller) ? "stopped" : controlled->end;

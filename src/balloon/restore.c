@@ -98,7 +98,7 @@ static uint64_t size_moved(uint64_t bytes, uint64_t maximum_bytes, uint64_t now_
 }
 
 /* Memory that was plugged in or unplugged since a step moves the sizes of the journal: the balloon keeps what it has. */
-static void heed_plugged(struct wss_journal_open *open, const struct wss_guest *guest)
+static void open_move_sizes(struct wss_journal_open *open, const struct wss_guest *guest)
 {
 	uint64_t now_bytes = guest->config.maximum_bytes;
 
@@ -134,7 +134,7 @@ static enum wss_moved_by find_mover(struct turn *turn, struct wss_guest *guest,
 		if (!look.view.actual_bytes.known)
 			return WSS_MOVED_BY_US;
 		if (!watching) {
-			heed_plugged(&turn->open, guest);
+			open_move_sizes(&turn->open, guest);
 			wss_mover_init(&mover, turn->open.from_bytes, turn->open.to_bytes);
 			watching = true;
 		}

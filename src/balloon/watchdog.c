@@ -9,7 +9,7 @@
  * - The final byte: the watchdog ends.
  * - End of file: the controller is dead. The watchdog runs the command for all its charges, then for
  *   one after the other, with growing pauses, for a day. It drops a guest that has its memory,
- *   because another controller may tend it by then.
+ *   because another controller may look after it by then.
  * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once for
  *   each silence, and keeps its charges, because the controller may go on.
  *

@@ -318,7 +318,7 @@ void wss_aging_add(struct wss_aging *aging, struct wss_guest *guest,
 	pthread_mutex_unlock(&aging->work);
 }
 
-void wss_aging_tend(struct wss_aging *aging, struct wss_guest *guest)
+void wss_aging_look(struct wss_aging *aging, struct wss_guest *guest)
 {
 	pthread_mutex_lock(&aging->work);
 	if (aging->coldness && aging->must_look) {

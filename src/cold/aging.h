@@ -57,7 +57,7 @@ void wss_aging_add(struct wss_aging *aging, struct wss_guest *guest,
  * Looks, for an attached guest, after a window was added, which pages the host holds, if that may have changed. It
  * takes time: to be called while the next window is open.
  */
-void wss_aging_tend(struct wss_aging *aging, struct wss_guest *guest);
+void wss_aging_look(struct wss_aging *aging, struct wss_guest *guest);
 
 /* As wss_cold_timeline_report(). Waits for no disk. */
 bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_report *ret_report);

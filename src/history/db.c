@@ -397,10 +397,10 @@ static int is_stopped(void *opaque)
 	return wss_stop_requested();
 }
 
-void wss_db_heed_stop(struct wss_history *history, bool heed)
+void wss_db_set_interruptible(struct wss_history *history, bool interruptible)
 {
-	sqlite3_progress_handler(history->db, heed ? STEPS_BETWEEN_LOOKS : 0,
-				 heed ? is_stopped : NULL, NULL);
+	sqlite3_progress_handler(history->db, interruptible ? STEPS_BETWEEN_LOOKS : 0,
+				 interruptible ? is_stopped : NULL, NULL);
 }
 
 void wss_history_close(struct wss_history *history)

@@ -80,7 +80,7 @@ int wss_db_error(struct wss_history *history, const char *what, struct wss_error
  * Sets whether a stop request interrupts statements, which then fail with WSS_ERR_INTERRUPTED.
  * A writer must be able to record its actions even after a stop request.
  */
-void wss_db_heed_stop(struct wss_history *history, bool heed);
+void wss_db_set_interruptible(struct wss_history *history, bool interruptible);
 
 /* Returns the size of SQLite's log beside the file; 0 if there is none. */
 uint64_t wss_db_log_bytes(const struct wss_history *history);

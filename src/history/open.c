@@ -59,9 +59,9 @@ static int check_for_writer(struct wss_history *history, struct wss_error *err)
 {
 	int r;
 
-	wss_db_heed_stop(history, true);
+	wss_db_set_interruptible(history, true);
 	r = check_integrity(history, err);
-	wss_db_heed_stop(history, false);
+	wss_db_set_interruptible(history, false);
 	return r;
 }
 
@@ -381,12 +381,12 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
 	/* Large files are not checked, and a crafted one could make a query loop. */
-	wss_db_heed_stop(history, true);
+	wss_db_set_interruptible(history, true);
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
 	/* The other ways open another handle. */
-	wss_db_heed_stop(history, true);
+	wss_db_set_interruptible(history, true);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			  &bytes, err) < 0)

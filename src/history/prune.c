@@ -324,7 +324,7 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 	history->log_max_bytes = wss_u64_max(limits->max_bytes / LOG_PART, LOG_LEAST_BYTES);
 	if (wss_db_log_check(history, err) < 0)
 		return -1;
-	wss_db_heed_stop(history, true);
+	wss_db_set_interruptible(history, true);
 	r = effective_now(history, now, &present, err) < 0 ? -1 : 1;
 	if (r > 0)
 		r = announce_old(history, limits->days_s, present, err);
@@ -336,7 +336,7 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 		r = forget_empty(&pruning, err);
 	if (r > 0)
 		r = shrink_file(&pruning, err);
-	wss_db_heed_stop(history, false);
+	wss_db_set_interruptible(history, false);
 	return r < 0 ? -1 : 0;
 }
 

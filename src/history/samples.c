@@ -291,7 +291,7 @@ int wss_history_overhead(struct wss_history *history, const char *uuid, time_t s
 }
 
 /* A guest's own statistics follow it; a squeeze has proved that it could run with so much, or not with less. */
-static int floor_heed_squeeze(struct wss_history *history, const char *uuid,
+static int floor_take_squeeze(struct wss_history *history, const char *uuid,
 			      struct wss_floor *floor, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SQUEEZE_GET, err);
@@ -343,7 +343,7 @@ int wss_history_floor(struct wss_history *history, const char *uuid, time_t sinc
 		step = SQLITE_DONE;
 	}
 	if (end_of_rows(history, stmt, step, err) < 0 ||
-	    floor_heed_squeeze(history, uuid, &floor, err) < 0)
+	    floor_take_squeeze(history, uuid, &floor, err) < 0)
 		return -1;
 	*ret_floor = floor;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation. One thread tends all workers. A host has one worker that connects and lists
+ * Theory of operation. One thread steps all workers. A host has one worker that connects and lists
  * the domains, then one for each domain, a few at a time, because a call may hang for one domain
  * alone. The host's deadline covers all of it: if it passes while the domains are listed, the host
  * has failed; if it passes later, only the domains that were not read by then have.
@@ -190,7 +190,7 @@ static void domain_fail(struct slot *slot, size_t i, const struct wss_error *err
 		wss_error_set(&slot->answer.error, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-/* --- in the thread that tends them --- */
+/* --- in the thread that steps them --- */
 
 /* Takes over the result of a worker that has ended. */
 static void place_end(struct slot *slot, size_t i)
@@ -363,7 +363,7 @@ static void slot_give_up(const struct fleet *fleet, struct slot *slot)
 }
 
 /* Takes over answers, leaves late workers behind, and starts others in their place. */
-static void fleet_tend(struct fleet *fleet)
+static void fleet_step(struct fleet *fleet)
 {
 	size_t running = 0;
 
@@ -426,12 +426,12 @@ static int fleet_open(struct fleet *fleet, const char *const *uris, struct wss_e
 /* Returns 0 once the host has answered or was given up, -1 on a stop request. */
 static int slot_wait(struct fleet *fleet, const struct slot *slot)
 {
-	fleet_tend(fleet);
+	fleet_step(fleet);
 	while (slot->state != SLOT_DONE) {
 		if (wss_stop_requested())
 			return -1;
 		wss_workers_wait(fleet->workers);
-		fleet_tend(fleet);
+		fleet_step(fleet);
 	}
 	return 0;
 }

@@ -436,7 +436,7 @@ static bool round_looks_for_late_ones(struct wss_round *round)
 }
 
 /* Stops at the last of those that have finished, which most often is the oldest one. */
-static void tend_entries(struct wss_round *round)
+static void step_entries(struct wss_round *round)
 {
 	unsigned finished = wss_workers_finished(round->shared->workers);
 	unsigned n = finished - round->finished;
@@ -484,7 +484,7 @@ bool wss_round_step_for(struct wss_round *round, uint64_t wait_ns)
 	if (!round->cancelled_ns && wss_cancel_requested(round->cancel))
 		round->cancelled_ns = wss_clock_now_ns();
 	round_tell_samples(round);
-	tend_entries(round);
+	step_entries(round);
 	round_tell_progress(round);
 	return !TAILQ_EMPTY(&round->entries);
 }

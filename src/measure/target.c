@@ -266,7 +266,7 @@ void wss_target_free(struct wss_target *target)
 }
 
 /* The operator's decision comes first; an unreadable policy is not consent. */
-static int guest_heed_policy(struct wss_guest *guest, struct wss_policy *ret_policy,
+static int guest_read_policy(struct wss_guest *guest, struct wss_policy *ret_policy,
 			     struct wss_error *err)
 {
 	struct wss_policy policy = {.opt_out = false};
@@ -285,9 +285,9 @@ static int guest_heed_policy(struct wss_guest *guest, struct wss_policy *ret_pol
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "left alone: its policy opts out");
 }
 
-int wss_target_heed_policy(struct wss_target *target, struct wss_error *err)
+int wss_target_read_policy(struct wss_target *target, struct wss_error *err)
 {
-	return guest_heed_policy(target->guest, &target->policy, err);
+	return guest_read_policy(target->guest, &target->policy, err);
 }
 
 void wss_target_charge(struct wss_target *target)
@@ -304,7 +304,7 @@ void wss_target_open(struct wss_target *target)
 	wss_deadline_run(&target->deadline, 0);
 	if (wss_hypervisor_guest(target->hypervisor, &ref, &target->deadline, &guest,
 				 &target->error) == 0 &&
-	    guest_heed_policy(guest, &target->policy, &target->error) < 0) {
+	    guest_read_policy(guest, &target->policy, &target->error) < 0) {
 		wss_guest_free(guest);
 		guest = NULL;
 	}

@@ -179,7 +179,7 @@ void wss_target_open(struct wss_target *target);
  * Reads the policy of an open target again. Fails as wss_target_open() does, with the guest left open:
  * WSS_ERR_UNSUPPORTED if it has opted out by now.
  */
-int wss_target_heed_policy(struct wss_target *target, struct wss_error *err);
+int wss_target_read_policy(struct wss_target *target, struct wss_error *err);
 
 /* Returns the guest's name if it is open, else the name that was typed or listed. */
 const char *wss_target_name(const struct wss_target *target);

@@ -295,7 +295,7 @@ static void workers_leave(struct target_workers *all, size_t i)
 	all->running--;
 }
 
-static void workers_tend(struct target_workers *all, bool cancelled)
+static void workers_step(struct target_workers *all, bool cancelled)
 {
 	for (size_t i = 0; i < all->targets->n; i++) {
 		struct wss_worker *worker = all->places[i].worker;
@@ -329,9 +329,9 @@ int wss_targets_run(struct wss_targets *targets, void (*step)(struct wss_target 
 		} else {
 			wss_workers_wait(all.workers);
 		}
-		workers_tend(&all, false);
+		workers_step(&all, false);
 	}
-	workers_tend(&all, true);
+	workers_step(&all, true);
 	for (size_t i = 0; i < targets->n; i++)
 		wss_target_free(all.places[i].spare);
 	free(all.places);

@@ -410,7 +410,7 @@ bool wss_archive_is_busy(struct wss_archive *archive)
 	return !archive_is_idle(archive);
 }
 
-void wss_archive_tend(struct wss_archive *archive, const struct wss_watch *watch)
+void wss_archive_step(struct wss_archive *archive, const struct wss_watch *watch)
 {
 	bool store, cold;
 

@@ -50,7 +50,7 @@ bool wss_archive_is_busy(struct wss_archive *archive);
 struct wss_background *wss_archive_background(struct wss_archive *archive);
 
 /*
- * Sets how long the history keeps what; the rest is deleted at the next wss_archive_tend(), and
+ * Sets how long the history keeps what; the rest is deleted at the next wss_archive_step(), and
  * once an hour. Before the first call nothing is deleted.
  */
 void wss_archive_set_limits(struct wss_archive *archive, const struct wss_history_limits *limits);
@@ -61,7 +61,7 @@ void wss_archive_add(struct wss_archive *archive, const struct wss_sample *sampl
 /*
  * Has stored and deleted what is due, and takes what came of that. Waits for nothing. watch has the guests whose coldness is stored; NULL: none.
  */
-void wss_archive_tend(struct wss_archive *archive, const struct wss_watch *watch);
+void wss_archive_step(struct wss_archive *archive, const struct wss_watch *watch);
 
 /* Stores all that waits, and the coldness of all guests, at the end of the service; waits 12 s at most. */
 void wss_archive_finish(struct wss_archive *archive, const struct wss_watch *watch);

@@ -46,8 +46,8 @@ struct wss_http {
 	bool serves;	   /* it has taken pages since it was started */
 	char why_not[128]; /* it could not be started, or ended; "": neither since it last served */
 	uint64_t sent_ns, started_ns;
-	uint64_t start_ns; /* when it may be started */
-	uint64_t mend_ns;  /* when listeners that are missing are tried again */
+	uint64_t start_ns;  /* when it may be started */
+	uint64_t reopen_ns; /* when listeners that are missing are tried again */
 	uint64_t pause_ns;
 	uint64_t starts;
 };
@@ -141,11 +141,11 @@ static size_t listeners_count(const struct wss_http *http)
  * Listens anew where nobody listens any more, and if all is set, wherever the socket is our own: a process that has
  * been taken over can have changed it, or passed it on. Returns at how many addresses that do it had ended.
  */
-static size_t listeners_mend(struct wss_http *http, bool all)
+static size_t listeners_reopen(struct wss_http *http, bool all)
 {
-	size_t mended = 0;
+	size_t reopened = 0;
 
-	http->mend_ns = wss_clock_now_ns() + PAUSE_MAX_NS;
+	http->reopen_ns = wss_clock_now_ns() + PAUSE_MAX_NS;
 	for (size_t i = 0; i < http->n_listeners; i++) {
 		struct wss_http_listener *listener = &http->listeners[i];
 		struct wss_error error = WSS_ERROR_INIT;
@@ -158,10 +158,10 @@ static size_t listeners_mend(struct wss_http *http, bool all)
 				wss_log(WSS_LOG_ERROR, "%s", error.text);
 		} else if (!worked) {
 			wss_warn("%s no longer listened: it does again", listener->name);
-			mended++;
+			reopened++;
 		}
 	}
-	return mended;
+	return reopened;
 }
 
 /* --- the process --- */
@@ -243,7 +243,7 @@ static void child_start(struct wss_http *http)
 
 	http->started_ns = wss_clock_now_ns();
 	http->start_ns = http->started_ns + PAUSE_MAX_NS;
-	listeners_mend(http, http->starts > 0);
+	listeners_reopen(http, http->starts > 0);
 	if (!listeners_count(http)) {
 		snprintf(http->why_not, sizeof(http->why_not), "it can listen nowhere");
 		return;
@@ -332,7 +332,7 @@ static void child_died(struct wss_http *http)
 	wss_warn("the HTTP process ended%s: starting it again", text);
 }
 
-void wss_http_tend(struct wss_http *http)
+void wss_http_step(struct wss_http *http)
 {
 	if (http->pidfd >= 0) {
 		struct pollfd pfd = {.fd = http->pidfd, .events = POLLIN};
@@ -340,7 +340,7 @@ void wss_http_tend(struct wss_http *http)
 		child_hear(http);
 		/* The next process gets those that listen again. */
 		if (listeners_count(http) < http->n_listeners &&
-		    wss_clock_now_ns() >= http->mend_ns && listeners_mend(http, false))
+		    wss_clock_now_ns() >= http->reopen_ns && listeners_reopen(http, false))
 			wss_rights_kill(http->pidfd, SIGKILL);
 		if (poll(&pfd, 1, 0) > 0)
 			child_died(http);

@@ -32,7 +32,7 @@ int wss_http_check_user(const char *name, struct wss_error *err);
 
 /*
  * Listens at the addresses, and at the sockets that a service manager has passed; *ret_http is
- * NULL if there is neither. The process starts with the first wss_http_tend(). Errors: those
+ * NULL if there is neither. The process starts with the first wss_http_step(). Errors: those
  * of wss_http_listen() and wss_http_listen_activated(); WSS_ERR_USAGE: there is no such user,
  * or it is root; WSS_ERR_NO_MEMORY.
  */
@@ -44,7 +44,7 @@ int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_h
  * taken its pages for 30 s. Call this about every second, in a thread that lives as long as the
  * service: the process dies with that thread.
  */
-void wss_http_tend(struct wss_http *http);
+void wss_http_step(struct wss_http *http);
 
 /* Whether the process has taken the pages that were published before. */
 bool wss_http_ready(const struct wss_http *http);
@@ -62,7 +62,7 @@ void wss_http_set_named(struct wss_http *http, int fd);
 uint64_t wss_http_starts(const struct wss_http *http);
 bool wss_http_runs(const struct wss_http *http);
 
-/* Why HTTP is not served: what went wrong since it last was. NULL: nothing did, or it is. Valid until the next wss_http_tend(). */
+/* Why HTTP is not served: what went wrong since it last was. NULL: nothing did, or it is. Valid until the next wss_http_step(). */
 const char *wss_http_why_not(const struct wss_http *http);
 
 /* Ends the process, and stops listening. Takes NULL. */

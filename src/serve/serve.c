@@ -180,7 +180,7 @@ static int write_metrics(const struct serve *serve, struct wss_error *err)
 }
 
 /* Nobody should wait for the first list of guests longer than the service itself. */
-static void tend_list(struct serve *serve)
+static void step_list(struct serve *serve)
 {
 	if (serve->listed || !wss_watch_listed(serve->watch))
 		return;
@@ -248,7 +248,7 @@ static bool policies_are_known(const struct wss_watch *watch)
 }
 
 /* Names once what policy files have for no guest of those that the first list has, or for libvirt's. */
-static void tend_policies(struct serve *serve)
+static void step_policies(struct serve *serve)
 {
 	struct wss_error ignored = WSS_ERROR_INIT;
 	struct policies *policies;
@@ -262,7 +262,7 @@ static void tend_policies(struct serve *serve)
 		policies_free(policies);
 }
 
-static void tend_metrics(struct serve *serve)
+static void step_metrics(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct rendering rendering;
@@ -300,7 +300,7 @@ static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error
 }
 
 /* Renders the named pages where it is due. */
-static int tend_named(struct serve *serve, struct wss_error *err)
+static int step_named(struct serve *serve, struct wss_error *err)
 {
 	struct rendering rendering = rendering_begin();
 	int fd;
@@ -314,7 +314,7 @@ static int tend_named(struct serve *serve, struct wss_error *err)
 	return 0;
 }
 
-static void tend_http(struct serve *serve)
+static void step_http(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct rendering rendering;
@@ -322,13 +322,13 @@ static void tend_http(struct serve *serve)
 
 	if (!serve->http)
 		return;
-	wss_http_tend(serve->http);
+	wss_http_step(serve->http);
 	serve->facts.http = true;
 	serve->facts.http_up = wss_http_runs(serve->http);
 	serve->facts.http_starts = wss_http_starts(serve->http);
 	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
 		return;
-	r = tend_named(serve, &error);
+	r = step_named(serve, &error);
 	rendering = rendering_begin();
 	if (r == 0)
 		r = render_pages(serve, &fd, &error);
@@ -338,10 +338,10 @@ static void tend_http(struct serve *serve)
 	serve->pages_ns = rendering_next_ns(&rendering, serve, PAGES_MAX_NS);
 }
 
-static void tend_advisor(struct serve *serve)
+static void step_advisor(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
-	int r = wss_advisor_tend(serve->advisor, serve->watch, &error);
+	int r = wss_advisor_step(serve->advisor, serve->watch, &error);
 
 	/* A stop request interrupts the history. */
 	if (r && error.code != WSS_ERR_INTERRUPTED)
@@ -350,7 +350,7 @@ static void tend_advisor(struct serve *serve)
 
 /* --- the hold file --- */
 
-static void tend_hold(struct serve *serve)
+static void step_hold(struct serve *serve)
 {
 	const char *path = serve->options->hold_file;
 	char reason[WSS_WATCH_REASON_MAX];
@@ -379,7 +379,7 @@ static void serve_change(struct serve *serve, const struct wss_serve_options *op
 	wss_watch_change(serve->watch, &options->watch);
 }
 
-static void tend_reload(struct serve *serve)
+static void step_reload(struct serve *serve)
 {
 	const struct wss_serve_options *options;
 	struct wss_error error = WSS_ERROR_INIT;
@@ -419,7 +419,7 @@ static void status_format(const struct serve *serve, char *ret_text, size_t size
 }
 
 /* After a step of the watch, whose end is what the watchdog waits for. */
-static void tend_manager(struct serve *serve)
+static void step_manager(struct serve *serve)
 {
 	char status[sizeof(serve->notify.status)];
 
@@ -437,14 +437,14 @@ static void tend_manager(struct serve *serve)
 
 static bool serve_step(struct serve *serve)
 {
-	tend_reload(serve);
-	tend_hold(serve);
-	tend_advisor(serve);
-	tend_list(serve);
-	tend_policies(serve);
-	tend_metrics(serve);
-	tend_http(serve);
-	wss_archive_tend(serve->archive, serve->watch);
+	step_reload(serve);
+	step_hold(serve);
+	step_advisor(serve);
+	step_list(serve);
+	step_policies(serve);
+	step_metrics(serve);
+	step_http(serve);
+	wss_archive_step(serve->archive, serve->watch);
 	serve->facts.samples = wss_archive_count(serve->archive);
 	return wss_watch_step(serve->watch);
 }
@@ -454,7 +454,7 @@ static void serve_loop(struct serve *serve)
 	bool is_stopping = false;
 
 	while (serve_step(serve)) {
-		tend_manager(serve);
+		step_manager(serve);
 		if (is_stopping || !wss_cancel_requested(serve->options->watch.cancel))
 			continue;
 		is_stopping = true;

@@ -132,7 +132,7 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 {
 	struct wss_sizing_state state = {.learned = &advice->learned};
 
-	wss_sizing_heed(&advice->rule, guest->policy, advice->series.maximum_bytes);
+	wss_sizing_apply_policy(&advice->rule, guest->policy, advice->series.maximum_bytes);
 	advice->rule_is_fixed = guest->policy->headroom_percent.known;
 	if (guest->active) {
 		advice->held_bytes = state.held_bytes = advice->series.rss_bytes;
@@ -305,7 +305,7 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 	if (advice.has_series)
 		advice_finish(&advice, guest, options);
 	else
-		wss_sizing_heed(&advice.rule, guest->policy, (struct wss_amount){0});
+		wss_sizing_apply_policy(&advice.rule, guest->policy, (struct wss_amount){0});
 	if (guest->policy->opt_out) {
 		advice.status = WSS_ADVICE_OPTED_OUT;
 		wss_advice_block(&advice);

@@ -156,8 +156,8 @@ static struct hour largest_before(const struct wss_learner *learner, time_t star
 }
 
 /* Raises the size to what comes back each month or quarter. */
-static void heed_calendar(const struct wss_learner *learner, time_t start,
-			  struct wss_learned *learned)
+static void learned_take_calendar(const struct wss_learner *learner, time_t start,
+				  struct wss_learned *learned)
 {
 	for (int months = 1; months <= 3; months += 2) {
 		struct hour last = largest_before(learner, start, months),
@@ -188,7 +188,7 @@ static struct wss_learned size_of(struct wss_learner *learner, time_t start)
 	learned.target_bytes =
 		with_margin(learned.quantile_bytes, is_long ? LONG_MARGIN : SHORT_MARGIN);
 	if (is_long)
-		heed_calendar(learner, start, &learned);
+		learned_take_calendar(learner, start, &learned);
 	return learned;
 }
 

@@ -295,9 +295,9 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 
 	if (at == replay->n || (!hour->known && replay_compute(replay, at, hour) < 0))
 		return 0;
-	wss_sizing_heed(&rule, replay->policy, replay_had_bytes(replay, at));
+	wss_sizing_apply_policy(&rule, replay->policy, replay_had_bytes(replay, at));
 	state.curve_bytes = hour->curve.coarse_bytes;
-	/* What an earlier hour has reported is no longer heeded. */
+	/* What an earlier hour has reported counts no longer. */
 	if (at && replay->hours[at - 1].start == start - WSS_HISTORY_HOUR)
 		state.used_bytes = replay->list[at - 1].used_bytes;
 	if (!replay->options->learn || replay->policy->headroom_percent.known)

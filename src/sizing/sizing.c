@@ -62,8 +62,8 @@ uint64_t wss_sizing_rank(uint64_t n, double p)
 	return rank;
 }
 
-void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy,
-		     struct wss_amount maximum_bytes)
+void wss_sizing_apply_policy(struct wss_sizing_rule *rule, const struct wss_policy *policy,
+			     struct wss_amount maximum_bytes)
 {
 	if (policy->headroom_percent.known)
 		rule->headroom_percent = policy->headroom_percent.value;

@@ -66,8 +66,8 @@ struct wss_sizing_rule {
  * Overrides values of the rule with those of the operator's policy. A default minimum is at most half of the guest's
  * memory, if that is known: whoever has made a small guest knew that it can be small.
  */
-void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy,
-		     struct wss_amount maximum_bytes);
+void wss_sizing_apply_policy(struct wss_sizing_rule *rule, const struct wss_policy *policy,
+			     struct wss_amount maximum_bytes);
 
 /*
  * Rounds up a size that follows from growth curves, by 1 part in 32 at most, or to whole MiB: it moves with every

@@ -364,7 +364,7 @@ static bool pass_is_due_early(struct wss_advisor *advisor, const struct wss_watc
 	return false;
 }
 
-int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
+int wss_advisor_step(struct wss_advisor *advisor, const struct wss_watch *watch,
 		     struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns();

@@ -34,7 +34,7 @@ struct wss_advisor_options {
 	unsigned pauses;  /* WSS_ADVISOR_PAUSES; tests do not pause */
 	/*
 	 * Runs read(reader), which waits for a disk, in another thread. False: that has other work now, and is asked
-	 * again. NULL: wss_advisor_tend() reads.
+	 * again. NULL: wss_advisor_step() reads.
 	 */
 	bool (*start)(void (*read)(void *reader), void *reader, void *opaque);
 	/*
@@ -87,10 +87,10 @@ struct wss_advisor *wss_advisor_new(struct wss_history *history,
  * 0: anything else. -1 with the errors of wss_advice_read(), wss_host_sum_add() and read_more: the pass goes
  * on, and if it was the first of them the guest's status is WSS_ADVICE_FAILED.
  */
-int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
+int wss_advisor_step(struct wss_advisor *advisor, const struct wss_watch *watch,
 		     struct wss_error *err);
 
-/* NULL: nothing was advised yet. Valid until the next wss_advisor_tend(). advisor may be NULL. */
+/* NULL: nothing was advised yet. Valid until the next wss_advisor_step(). advisor may be NULL. */
 const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, const char *uuid);
 
 /*

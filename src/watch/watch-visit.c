@@ -142,7 +142,7 @@ static int visit_check_goes_on(struct wss_visit *visit, struct wss_error *err)
 	struct wss_error unused = WSS_ERROR_INIT;
 
 	if (!atomic_load(&visit->over) &&
-	    (!visit->windows++ || (wss_target_heed_policy(visit->target, &unused) == 0 &&
+	    (!visit->windows++ || (wss_target_read_policy(visit->target, &unused) == 0 &&
 				   (!guest->balloon_bytes.known ||
 				    guest->balloon_bytes.value <= guest->config.maximum_bytes))))
 		return 0;
@@ -247,7 +247,7 @@ static void visit_pages(const struct wss_measure_pages *pages, void *opaque)
 	wss_aging_add(visit->aging, visit->target->guest, &window);
 	visit->told_pages = visit->continuous;
 	if (!visit->continuous)
-		wss_aging_tend(visit->aging, visit->target->guest);
+		wss_aging_look(visit->aging, visit->target->guest);
 }
 
 static uint64_t visit_until_ns(void *opaque)
@@ -255,7 +255,7 @@ static uint64_t visit_until_ns(void *opaque)
 	const struct wss_visit *visit = opaque;
 	uint64_t next_ns;
 
-	wss_aging_tend(visit->aging, visit->target->guest);
+	wss_aging_look(visit->aging, visit->target->guest);
 	next_ns = atomic_load(&visit->next_ns);
 	if (atomic_load(&visit->over))
 		return 0;

@@ -47,7 +47,7 @@ static void policy_run(const uint8_t *data, size_t size)
 	check_stable(&policy);
 	wss_policy_due(&policy, wss_amount_of(1795197600), 1795197601);
 	wss_policy_due(&policy, wss_amount_of(0), 1795197601);
-	wss_sizing_heed(&rule, &policy, (struct wss_amount){0});
+	wss_sizing_apply_policy(&rule, &policy, (struct wss_amount){0});
 }
 
 const struct fuzz_target fuzz_target = {

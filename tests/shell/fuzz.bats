@@ -100,7 +100,7 @@ fuzz() { # TARGET...
 	[[ $output == *" 1 crashes: see out/odd" ]]
 }
 
-@test "an earlier finding is tried again, and joins the corpus once it is mended" {
+@test "an earlier finding is tried again, and joins the corpus once it is repaired" {
 	stand_in again 'exit 1' 'exit 0'
 	mkdir -p out/again
 	echo x >out/again/timeout-1

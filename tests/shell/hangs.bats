@@ -85,7 +85,7 @@ stop() {
 	! grep -q web "$3.out"
 }
 
-@test "a stop request is heeded while a call of libvirt hangs" {
+@test "a stop request takes effect while a call of libvirt hangs" {
 	local command words
 	for command in "${commands[@]}"; do
 		words_of "$command"

@@ -265,7 +265,7 @@ has_full_pipe() { # PID
 	done
 }
 
-@test "the command that a damaged summary asks for mends it" {
+@test "the command that a damaged summary asks for repairs it" {
 	make 50 100000000 300 ${uuid}1
 	edit "UPDATE summary SET max_bytes = -1 WHERE level = 3600 AND start = (SELECT min(start) FROM summary WHERE level = 3600)"
 	run --separate-stderr "$virt_wss" history --by hour

@@ -269,7 +269,7 @@ stopped() { # SHARE read|held|written FILE ARGUMENT...
 	stopped 0.3 read b diff b b
 }
 
-@test "a stop is heeded while rows are held, sorted and written" {
+@test "a stop takes effect while rows are held, sorted and written" {
 	"$mkhostile" phases r
 	stopped 1 held r report r --sort -outstanding_bytes
 	stopped 1 written r report r --sort -outstanding_bytes

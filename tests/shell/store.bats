@@ -208,7 +208,7 @@ ended() { # PID
 }
 
 # A stop request cuts short the 15 s of waiting for another writer.
-@test "waiting for another writer of the history heeds a stop" {
+@test "waiting for another writer of the history ends on a stop" {
 	history_make
 	mkfifo "$BATS_TEST_TMPDIR/commands"
 	sqlite3 "$VIRT_WSS_HISTORY" <"$BATS_TEST_TMPDIR/commands" >"$BATS_TEST_TMPDIR/said" 3>&- &

@@ -176,7 +176,7 @@ static struct wss_advisor *advisor_make(struct wss_history *history, const struc
 	options.pauses = 0;
 	advisor = wss_advisor_new(history, &options);
 	while (advisor && !wss_advisor_host(advisor))
-		if (wss_advisor_tend(advisor, watch, &err) < 0)
+		if (wss_advisor_step(advisor, watch, &err) < 0)
 			fail("advisor", &err);
 	if (!advisor)
 		fail("advisor", NULL);

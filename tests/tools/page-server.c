@@ -75,8 +75,8 @@ static void publish(struct wss_http *http)
 		exit(1);
 	wss_http_publish(http, fd);
 	/* A client that asks after the answer gets these pages. */
-	for (wss_http_tend(http); !wss_http_ready(http) || !wss_http_runs(http);
-	     wss_http_tend(http))
+	for (wss_http_step(http); !wss_http_ready(http) || !wss_http_runs(http);
+	     wss_http_step(http))
 		poll(NULL, 0, 5);
 }
 

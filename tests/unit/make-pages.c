@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	assert_int_equal(wss_watch_new_with(hypervisor, &options, &events, NULL, &watch, NULL), 0);
 	while (!ready(watch, history) && wss_clock_now_ns() < end_ns) {
 		wss_watch_step(watch);
-		assert_true(wss_advisor_tend(advisor, watch, NULL) >= 0);
+		assert_true(wss_advisor_step(advisor, watch, NULL) >= 0);
 	}
 	pages_write(watch, &options, since_ns);
 	wss_cancel_request(&cancel);

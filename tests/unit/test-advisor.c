@@ -167,7 +167,7 @@ static int pass(void)
 	bool failed = false;
 
 	for (size_t i = 0; i <= wss_watch_count(watch); i++) {
-		r = wss_advisor_tend(advisor, watch, NULL);
+		r = wss_advisor_step(advisor, watch, NULL);
 		failed |= r < 0;
 	}
 	return failed ? -1 : r;
@@ -188,7 +188,7 @@ TEST(test_recommends_what_recommend_does)
 	watch_begin();
 	advisor_begin();
 	/* Not before the guests are known. */
-	assert_int_equal(wss_advisor_tend(advisor, watch, NULL), 0);
+	assert_int_equal(wss_advisor_step(advisor, watch, NULL), 0);
 	assert_null(wss_advisor_host(advisor));
 	STEP_UNTIL(wss_watch_listed(watch));
 	assert_null(wss_advisor_find(advisor, guests[0].uuid));

@@ -343,7 +343,7 @@ static void add(struct wss_aging *aging, uint64_t ago_ns, uint64_t length_ns, bo
 	};
 
 	wss_aging_add(aging, &guest, &window);
-	wss_aging_tend(aging, &guest);
+	wss_aging_look(aging, &guest);
 }
 
 static uint64_t never_high_bytes(struct wss_aging *aging)
@@ -463,7 +463,7 @@ TEST(test_looks_while_a_window_is_open)
 	wss_aging_add(aging, &guest, &window);
 	assert_true(wss_aging_report(aging, window.end_ns, &report));
 	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].low_bytes, (RAM_PAGES - 10) * 4096);
-	wss_aging_tend(aging, &guest);
+	wss_aging_look(aging, &guest);
 	assert_true(wss_aging_report(aging, window.end_ns, &report));
 	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].low_bytes, (RAM_PAGES - 110) * 4096);
 	wss_aging_unref(aging);

@@ -89,10 +89,10 @@ static void add(unsigned n)
 	add_of("web1", UUID_A, n);
 }
 
-static void tend_after(uint64_t delay_ns)
+static void step_after(uint64_t delay_ns)
 {
 	now_ns += delay_ns;
-	wss_archive_tend(archive, NULL);
+	wss_archive_step(archive, NULL);
 	while (wss_archive_is_busy(archive))
 		usleep(1000);
 }
@@ -137,22 +137,22 @@ static sqlite3 *lock(void)
 TEST(test_together)
 {
 	add(2);
-	tend_after(WSS_ARCHIVE_DELAY_NS / 2);
+	step_after(WSS_ARCHIVE_DELAY_NS / 2);
 	add(1);
-	tend_after(WSS_ARCHIVE_DELAY_NS / 2 - 1);
+	step_after(WSS_ARCHIVE_DELAY_NS / 2 - 1);
 	assert_counts(0, 0);
 	assert_int_equal(samples_on_disk(), 0);
-	tend_after(1);
+	step_after(1);
 	assert_counts(3, 0);
 	assert_int_equal(samples_on_disk(), 3);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(3, 0);
 }
 
 TEST(test_many)
 {
 	add(WSS_ARCHIVE_SAMPLES_MAX);
-	tend_after(0);
+	step_after(0);
 	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 0);
 }
 
@@ -170,13 +170,13 @@ TEST(test_locked)
 
 	other = lock();
 	add(10);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(0, 0);
 	add(WSS_ARCHIVE_SAMPLES_MAX);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(0, 10);
 	sqlite3_close(other);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 10);
 	assert_int_equal(samples_on_disk(), WSS_ARCHIVE_SAMPLES_MAX);
 }
@@ -185,7 +185,7 @@ TEST(test_removed)
 {
 	add(1);
 	assert_int_equal(unlink(path), 0);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(1, 0);
 	assert_int_equal(samples_on_disk(), 1);
 }
@@ -232,18 +232,18 @@ TEST(test_full_disk)
 	wss_log_set_sink(keep_text);
 	fill_disk(true);
 	add(8);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(0, 0);
 	assert_int_equal(wss_archive_count(archive).waiting, 8);
 	assert_non_null(strstr(told, "8 samples waiting, 0 lost"));
 	for (unsigned i = 0; i < WSS_ARCHIVE_SAMPLES_MAX; i++) {
 		add(1);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 	}
 	assert_counts(0, 8);
 	assert_int_equal(wss_archive_count(archive).waiting, WSS_ARCHIVE_SAMPLES_MAX);
 	fill_disk(false);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 8);
 	assert_int_equal(samples_on_disk(), WSS_ARCHIVE_SAMPLES_MAX);
 	wss_log_set_sink(NULL);
@@ -281,15 +281,15 @@ TEST(test_one_guest_is_lost)
 	works_again = 0;
 	for (unsigned i = 1; i <= 3; i++) {
 		add_large("web2", UUID_B);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 		assert_counts(i - 1, i);
 		add(1);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 		assert_counts(i, i);
 		assert_int_equal(works_again, 0);
 	}
 	add_of("web2", UUID_B, 1);
-	tend_after(WSS_ARCHIVE_DELAY_NS);
+	step_after(WSS_ARCHIVE_DELAY_NS);
 	assert_counts(4, 3);
 	assert_int_equal(works_again, 1);
 	wss_log_set_sink(NULL);
@@ -309,14 +309,14 @@ TEST(test_damaged_summary)
 		struct wss_archive_counts before;
 
 		add(1);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 		before = wss_archive_count(archive);
 		assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 		assert_int_equal(sqlite3_exec(db, damages[i], NULL, NULL, NULL), SQLITE_OK);
 		add_of("web2", UUID_B, 3);
 		add(2);
 		add_of("web2", UUID_B, 4);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 		assert_counts(before.stored + 9, before.lost);
 		assert_int_equal(wss_archive_count(archive).waiting, 0);
 		assert_int_equal(sqlite3_exec(db, "DELETE FROM summary", NULL, NULL, NULL),
@@ -399,7 +399,7 @@ TEST(test_damaged_file)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		add(3);
-		tend_after(WSS_ARCHIVE_DELAY_NS);
+		step_after(WSS_ARCHIVE_DELAY_NS);
 		stored += 3;
 		if (!cases[i].in_log)
 			assert_int_equal(sqlite3_wal_checkpoint_v2(wss_archive_history(archive)->db,
@@ -411,7 +411,7 @@ TEST(test_damaged_file)
 		cases[i].spoil();
 		for (int k = 0; k < 3; k++) {
 			add(2);
-			tend_after(WSS_ARCHIVE_DELAY_NS);
+			step_after(WSS_ARCHIVE_DELAY_NS);
 		}
 		wss_log_set_sink(NULL);
 		stored += 6;
@@ -430,10 +430,10 @@ TEST(test_limits)
 	struct wss_history_limits limits = {.samples_s = 60, .hours_s = 60, .days_s = 60};
 
 	add(1);
-	tend_after(2 * 3600 * WSS_NS_PER_S);
+	step_after(2 * 3600 * WSS_NS_PER_S);
 	assert_int_equal(samples_on_disk(), 1);
 	wss_archive_set_limits(archive, &limits);
-	tend_after(0);
+	step_after(0);
 	assert_int_equal(samples_on_disk(), 0);
 }
 
@@ -444,7 +444,7 @@ TEST(test_none)
 
 	wss_archive_set_limits(NULL, &limits);
 	wss_archive_add(NULL, &sample);
-	wss_archive_tend(NULL, NULL);
+	wss_archive_step(NULL, NULL);
 	wss_archive_finish(NULL, NULL);
 	assert_null(wss_archive_history(NULL));
 	assert_int_equal(wss_archive_count(NULL).stored, 0);

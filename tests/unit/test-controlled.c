@@ -367,7 +367,7 @@ static size_t charges(void)
 }
 
 /* Tends a guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
-static void tend(happening at_look)
+static void look_with(happening at_look)
 {
 	const struct wss_domain_ref ref = {.name = "web1"};
 	const struct wss_host host = {.root = {.dirfd = -1}};
@@ -452,7 +452,7 @@ static void squeeze(happening at_look)
 {
 	squeezed = (struct squeezed){.times = 0};
 	squeezing = &squeeze_control;
-	tend(at_look);
+	look_with(at_look);
 	squeezing = NULL;
 }
 
@@ -473,7 +473,7 @@ static void nothing(struct made_up *guest)
 
 TEST(test_to_the_floor)
 {
-	tend(nothing);
+	look_with(nothing);
 	assert_true(made_up.looks > LOOKS_MAX);
 	/* The guest was shrunk until the controller ended and gave everything back. */
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
@@ -505,7 +505,7 @@ static void touch_late(struct made_up *guest)
  */
 TEST(test_nothing_to_gain)
 {
-	tend(touch_late);
+	look_with(touch_late);
 	assert_non_null(strstr(made_up.why, "would free 24 MiB; the minimum is 51.2 MiB"));
 	assert_int_equal(made_up.bad, 0);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
@@ -528,7 +528,7 @@ static void follow_and_grow(struct made_up *guest)
 /* The memory of QEMU itself is read again before it would count as the guest's. */
 TEST(test_growth_of_qemu)
 {
-	tend(follow_and_grow);
+	look_with(follow_and_grow);
 	assert_int_equal(made_up.bad, 0);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.actual, GIB);
@@ -548,7 +548,7 @@ static void keep_all(struct made_up *guest)
 /* A guest that the host gains nothing from is left alone. */
 TEST(test_no_gain)
 {
-	tend(keep_all);
+	look_with(keep_all);
 	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
 	assert_int_equal(made_up.attached, 2);
 	assert_int_equal(made_up.actual, GIB);
@@ -563,7 +563,7 @@ static void keep_all_elsewhere(struct made_up *guest)
 
 TEST(test_no_gain_elsewhere)
 {
-	tend(keep_all_elsewhere);
+	look_with(keep_all_elsewhere);
 	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
 	assert_int_equal(made_up.actual, GIB);
 	clean_up();
@@ -586,14 +586,14 @@ TEST(test_out_of_memory)
 	unsigned long all;
 
 	memory.fails = 0;
-	tend(shrink_and_end);
+	look_with(shrink_and_end);
 	all = memory.made;
 	assert_true(is_shrunk() || made_up.least < GIB);
 	clean_up();
 	assert_true(all > 20);
 	for (unsigned long n = 1; n <= all; n += 1 + all / 400) {
 		memory.fails = n;
-		tend(shrink_and_end);
+		look_with(shrink_and_end);
 		memory.fails = 0;
 		assert_null(made_up.controlled.end);
 		assert_true(made_up.happened > 3);
@@ -617,7 +617,7 @@ static void shrink_and_go_short(struct made_up *guest)
 /* The controller continues to look after it. */
 TEST(test_short_of_memory_for_a_moment)
 {
-	tend(shrink_and_go_short);
+	look_with(shrink_and_go_short);
 	assert_null(made_up.controlled.end);
 	assert_true(made_up.happened > 30);
 	assert_int_equal(made_up.actual, GIB);
@@ -637,7 +637,7 @@ static void shrink_and_starve(struct made_up *guest)
 /* The guest does not wait that long: it gets its memory back, and the journal is closed later. */
 TEST(test_short_of_memory_for_long)
 {
-	tend(shrink_and_starve);
+	look_with(shrink_and_starve);
 	assert_in_range(made_up.happened, 3, 30);
 	assert_non_null(made_up.controlled.end);
 	assert_int_equal(made_up.actual, GIB);
@@ -661,7 +661,7 @@ static void plug_in(struct made_up *guest)
 
 TEST(test_memory_that_is_plugged_in)
 {
-	tend(plug_in);
+	look_with(plug_in);
 	assert_int_equal(made_up.happened, 1);
 	assert_int_equal(made_up.actual, 2 * GIB);
 	assert_int_equal(made_up.least, 2 * GIB);
@@ -680,7 +680,7 @@ static void unplug(struct made_up *guest)
 
 TEST(test_memory_that_is_unplugged)
 {
-	tend(unplug);
+	look_with(unplug);
 	assert_int_equal(made_up.happened, 1);
 	assert_int_equal(made_up.actual, 512 * MIB);
 	assert_int_equal(unfinished(), 0);
@@ -741,7 +741,7 @@ TEST(test_somebody_else_sets_the_balloon)
 			another.bytes = sizes[i];
 			another.end_looks = end;
 			another.autodeflate = end % 2;
-			tend(set_by_another);
+			look_with(set_by_another);
 			assert_others_won(sizes[i]);
 			/* Only a controller that goes on has to say so as trouble. */
 			assert_true(end > 0 || made_up.bad == 1);
@@ -769,7 +769,7 @@ TEST(test_somebody_else_sets_it_a_little_higher)
 {
 	for (another.bytes = 2 * MIB; another.bytes <= 8 * MIB; another.bytes += 2 * MIB) {
 		for (another.end_looks = 0; another.end_looks < 3; another.end_looks++) {
-			tend(set_a_little_more);
+			look_with(set_a_little_more);
 			assert_others_won(made_up.actual);
 			assert_in_range(made_up.actual, 256 * MIB + another.bytes,
 					257 * MIB + another.bytes);
@@ -785,7 +785,7 @@ TEST(test_an_empty_balloon_stays_empty)
 	another.bytes = 4 * GIB;
 	for (another.end_looks = 0; another.end_looks < 4; another.end_looks++) {
 		another.autodeflate = another.end_looks % 2;
-		tend(set_by_another);
+		look_with(set_by_another);
 		assert_int_equal(made_up.set, 4 * GIB);
 		assert_int_equal(unfinished(), 0);
 		clean_up();
@@ -798,7 +798,7 @@ TEST(test_somebody_else_sets_the_balloon_twice)
 	another.end_looks = 0;
 	for (another.later = 2; another.later < 6; another.later++) {
 		another.bytes = GIB + 512 * MIB;
-		tend(set_by_another);
+		look_with(set_by_another);
 		assert_others_won(2 * GIB + 512 * MIB);
 		clean_up();
 	}
@@ -829,7 +829,7 @@ TEST(test_somebody_else_sets_the_balloon_within_a_step)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		another.bytes = sizes[i];
 		for (another.end_looks = 0; another.end_looks < 2; another.end_looks++) {
-			tend(set_within_a_step);
+			look_with(set_within_a_step);
 			assert_null(made_up.at_ask);
 			assert_others_won(sizes[i]);
 			clean_up();
@@ -864,7 +864,7 @@ TEST(test_somebody_else_sets_the_balloon_of_a_starved_guest)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		another.bytes = sizes[i];
-		tend(starve_and_follow);
+		look_with(starve_and_follow);
 		assert_others_won(sizes[i]);
 		clean_up();
 	}
@@ -904,7 +904,7 @@ static void follow_slowly(struct made_up *guest)
 TEST(test_slow_balloon)
 {
 	for (another.end_looks = 20; another.end_looks < 40; another.end_looks++) {
-		tend(follow_slowly);
+		look_with(follow_slowly);
 		assert_int_equal(made_up.set, GIB);
 		assert_int_equal(made_up.bad, 0);
 		assert_int_equal(unfinished(), 0);
@@ -933,7 +933,7 @@ TEST(test_reset)
 {
 	for (another.end_looks = 1; another.end_looks < 20; another.end_looks++) {
 		another.autodeflate = another.end_looks % 2;
-		tend(reset);
+		look_with(reset);
 		assert_int_equal(made_up.actual, GIB);
 		assert_int_equal(unfinished(), 0);
 		assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
@@ -957,7 +957,7 @@ static void take_back(struct made_up *guest)
 TEST(test_autodeflate)
 {
 	for (another.end_looks = 0; another.end_looks < 20; another.end_looks += 3) {
-		tend(take_back);
+		look_with(take_back);
 		assert_int_equal(made_up.actual, GIB);
 		assert_int_equal(unfinished(), 0);
 		assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
@@ -977,7 +977,7 @@ static void save_and_start(struct made_up *guest)
 
 TEST(test_saved_and_started_again)
 {
-	tend(save_and_start);
+	look_with(save_and_start);
 	assert_true(made_up.was_away);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
@@ -999,7 +999,7 @@ static void save_and_end(struct made_up *guest)
 /* At the end of the controller the watchdog takes over the guest. */
 TEST(test_saved_at_the_end)
 {
-	tend(save_and_end);
+	look_with(save_and_end);
 	assert_true(made_up.happened >= 10);
 	assert_int_equal(unfinished(), 1);
 	assert_true(made_up.controlled.shrunk);
@@ -1029,12 +1029,12 @@ static void vanish(struct made_up *guest)
 TEST(test_vanished)
 {
 	another.end_looks = 0;
-	tend(vanish);
+	look_with(vanish);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	clean_up();
 	another.end_looks = 20;
-	tend(vanish);
+	look_with(vanish);
 	assert_true(made_up.gone);
 	assert_int_equal(unfinished(), 1);
 	assert_true(made_up.controlled.shrunk);
@@ -1043,7 +1043,7 @@ TEST(test_vanished)
 
 TEST(test_ended)
 {
-	tend(end_for_good);
+	look_with(end_for_good);
 	assert_true(made_up.gone);
 	assert_int_equal(unfinished(), 0);
 	assert_string_equal(made_up.why, "the guest is not running any more");
@@ -1058,7 +1058,7 @@ static void remove_history(struct made_up *guest)
 /* Without the history nobody would know what was taken. */
 TEST(test_history_removed_before_the_first_step)
 {
-	tend(remove_history);
+	look_with(remove_history);
 	assert_int_equal(made_up.set, 0);
 	assert_non_null(strstr(made_up.why, "removed or replaced"));
 	clean_up();
@@ -1079,7 +1079,7 @@ static void let_stat_hang(struct made_up *guest)
 TEST(test_the_disk_of_the_history_hangs)
 {
 	divert(stat, stat_slowly, &history_stat.real);
-	tend(let_stat_hang);
+	look_with(let_stat_hang);
 	assert_false(history_stat.was_late);
 	assert_false(history_stat.hangs);
 	assert_true(history_stat.passed_ns > 0);
@@ -1107,7 +1107,7 @@ static void keep_history_busy(struct made_up *guest)
 /* The watchdog remembers each UUID, so steps that are put off must not repeat it. */
 TEST(test_watchdog_is_told_once)
 {
-	tend(keep_history_busy);
+	look_with(keep_history_busy);
 	assert_true(made_up.least < GIB);
 	assert_int_equal(charges(), 1);
 	assert_int_equal(made_up.actual, GIB);
@@ -1124,7 +1124,7 @@ static void set_ahead(struct made_up *guest)
 
 TEST(test_clock_set_ahead)
 {
-	tend(set_ahead);
+	look_with(set_ahead);
 	assert_int_equal(made_up.set_s, 86400);
 	assert_true(made_up.looks > LOOKS_MAX);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
@@ -1143,7 +1143,7 @@ static void set_back_and_silent(struct made_up *guest)
 
 TEST(test_silent_while_the_clock_is_set_back)
 {
-	tend(set_back_and_silent);
+	look_with(set_back_and_silent);
 	assert_in_range(made_up.looks - made_up.happened, 50, 75);
 	assert_non_null(strstr(made_up.why, "no balloon statistics"));
 	assert_int_equal(made_up.actual, GIB);
@@ -1164,7 +1164,7 @@ static void pause_and_resume(struct made_up *guest)
 /* A paused guest cannot report, and does not report at once after it was resumed. */
 TEST(test_paused_and_resumed)
 {
-	tend(pause_and_resume);
+	look_with(pause_and_resume);
 	assert_true(made_up.happened > 0);
 	assert_true(made_up.looks > LOOKS_MAX);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
@@ -1190,7 +1190,7 @@ static bool is_current(void)
 /* A window from the future does not count. */
 TEST(test_age_of_the_newest_window)
 {
-	tend(end_at_once);
+	look_with(end_at_once);
 	assert_false(is_current());
 	add_window(wss_clock_wall_seconds() + 3600);
 	assert_false(is_current());
@@ -1567,7 +1567,7 @@ TEST(test_somebody_else_sets_the_balloon_and_a_signal_ends_all)
 {
 	another.bytes = GIB + 512 * MIB;
 	wss_stop_install();
-	tend(set_and_raise);
+	look_with(set_and_raise);
 	assert_others_won(another.bytes);
 	clean_up();
 }

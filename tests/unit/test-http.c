@@ -81,7 +81,7 @@ static void publish_book(const char *name, const char *text)
 	do {                                                         \
 		uint64_t end_ns_ = wss_clock_now_ns() + PATIENCE_NS; \
 		for (;;) {                                           \
-			wss_http_tend(http);                         \
+			wss_http_step(http);                         \
 			if (condition)                               \
 				break;                               \
 			if (wss_clock_now_ns() > end_ns_)            \
@@ -105,7 +105,7 @@ static int setup(void **unused)
 	if (wss_http_address_parse(address, "address", &options.addresses[0], &err) < 0 ||
 	    wss_http_new(&options, &http, &err) < 0)
 		fail_msg("%s", err.text);
-	wss_http_tend(http);
+	wss_http_step(http);
 	publish("first\n", 0);
 	*child_ns = wss_clock_now_ns();
 	patient_clock.children = true;
@@ -343,7 +343,7 @@ TEST(test_stopped_it_is_not_waited_for)
 	kill(before, SIGSTOP);
 	publish("later\n", 0);
 	assert_false(wss_http_ready(http));
-	wss_http_tend(http);
+	wss_http_step(http);
 	assert_int_equal(wss_http_starts(http), 1);
 	wss_clock_inject(&source);
 	shift_ns = 31 * WSS_NS_PER_S;
@@ -433,7 +433,7 @@ TEST(test_taken_over_it_comes_back)
 	client = client_open();
 	listener = receive_descriptor(client);
 	/* The flood does not hold it up. */
-	wss_http_tend(http);
+	wss_http_step(http);
 	TEND_UNTIL(wss_http_starts(http) == 3 && wss_http_runs(http));
 	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
 	/* Whoever has the old socket gets no connection. */

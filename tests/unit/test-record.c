@@ -358,7 +358,7 @@ static int record_and_stop(void)
 	return end_hang() ? 0 : 4;
 }
 
-/* A stop request is heeded while a call hangs that has no deadline. */
+/* A stop request takes effect while a call hangs that has no deadline. */
 static void test_stop(void **unused)
 {
 	guest.hang = HANG_POLL;

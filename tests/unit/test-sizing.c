@@ -177,7 +177,7 @@ TEST(test_policy)
 
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 200 * MIB + 1, i, false);
-	wss_sizing_heed(&mine, &policy, wss_amount_of(600 * MIB));
+	wss_sizing_apply_policy(&mine, &policy, wss_amount_of(600 * MIB));
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
 	mine.minimum_bytes = 0;
@@ -195,18 +195,18 @@ TEST(test_default_minimum)
 	struct wss_sizing_rule mine = {.minimum_bytes = 256 * MIB, .minimum_is_default = true};
 	struct wss_policy policy = {.opt_out = false};
 
-	wss_sizing_heed(&mine, &policy, (struct wss_amount){0});
+	wss_sizing_apply_policy(&mine, &policy, (struct wss_amount){0});
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
-	wss_sizing_heed(&mine, &policy, wss_amount_of(512 * MIB));
+	wss_sizing_apply_policy(&mine, &policy, wss_amount_of(512 * MIB));
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
-	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	wss_sizing_apply_policy(&mine, &policy, wss_amount_of(128 * MIB));
 	assert_int_equal(mine.minimum_bytes, 64 * MIB);
 	mine = (struct wss_sizing_rule){.minimum_bytes = 256 * MIB};
-	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	wss_sizing_apply_policy(&mine, &policy, wss_amount_of(128 * MIB));
 	assert_int_equal(mine.minimum_bytes, 256 * MIB);
 	mine.minimum_is_default = true;
 	policy.minimum_bytes = wss_amount_of(512 * MIB);
-	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	wss_sizing_apply_policy(&mine, &policy, wss_amount_of(128 * MIB));
 	assert_int_equal(mine.minimum_bytes, 512 * MIB);
 }
 

@@ -173,7 +173,7 @@ TEST(test_out_of_memory)
 }
 
 /*
- * A guest that has all of its memory is dropped, because another controller may tend it by the
+ * A guest that has all of its memory is dropped, because another controller may look after it by the
  * next run.
  */
 TEST(test_one_fails)
