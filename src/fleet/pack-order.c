@@ -32,7 +32,7 @@ static void step_make(struct ordering *run, uint32_t guest, uint32_t to)
 	pack_put(run->state, guest, to);
 }
 
-/* Whether a host has room for a guest, and is not bad itself, as it may be before it is mended. */
+/* Whether a host has room for a guest, and is not bad itself, as it may be before it is repaired. */
 static bool may_enter(const struct ordering *run, uint32_t guest, uint32_t host)
 {
 	return pack_fits(run->state, guest, host) && !pack_is_bad(run->state, host);
@@ -118,7 +118,7 @@ static bool aside_make(struct ordering *run, bool helpful)
 /* A guest's place among the moves: off hosts over their limits first, then the cheapest. */
 struct preference {
 	uint32_t guest;
-	bool mends;
+	bool repairs;
 	uint64_t copy_bytes;
 };
 
@@ -126,8 +126,8 @@ static int preferences_compare(const void *a, const void *b)
 {
 	const struct preference *left = a, *right = b;
 
-	if (left->mends != right->mends)
-		return left->mends ? -1 : 1;
+	if (left->repairs != right->repairs)
+		return left->repairs ? -1 : 1;
 	if (left->copy_bytes != right->copy_bytes)
 		return left->copy_bytes < right->copy_bytes ? -1 : 1;
 	return left->guest < right->guest ? -1 : left->guest > right->guest;

@@ -86,10 +86,10 @@ size_t pack_place_all(struct pack_state *state, uint32_t *guests, size_t n);
 bool pack_squeeze(struct pack_state *state, const uint32_t *guests, size_t n);
 
 /*
- * Moves guests off bad hosts, with as few moves as possible; within max_moves it mends as many hosts as
+ * Moves guests off bad hosts, with as few moves as possible; within max_moves it repairs as many hosts as
  * possible. Hosts that stay bad are closed then. Returns how many were bad before.
  */
-size_t pack_mend(struct pack_state *state);
+size_t pack_repair(struct pack_state *state);
 
 /* Returns why a bad host stays so; left_out: n_left_out guests whose moves are left out. */
 enum wss_pack_stay pack_why_bad(const struct pack_state *state, uint32_t host,

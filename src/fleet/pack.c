@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: guests first leave hosts that are over their limits (pack-mend.c). Then
+ * Theory of operation: guests first leave hosts that are over their limits (pack-repair.c). Then
  * hosts are put into an order of emptying, the cheapest last, and a binary search finds how many
  * of the first are enough: each try closes all others, and packs their guests (pack-place.c)
  * beside those that stay where they are, and exchanges guests where that is not enough
@@ -76,8 +76,8 @@ struct emptying {
 	struct pack_state *state;
 	struct emptied_host *list;
 	size_t n;
-	uint32_t *mended; /* where guests are before any try */
-	uint32_t *best;	  /* the best try so far */
+	uint32_t *repaired; /* where guests are before any try */
+	uint32_t *best;	    /* the best try so far */
 	uint32_t *pool;
 };
 
@@ -99,7 +99,7 @@ static bool emptying_try(struct emptying *run, size_t keep)
 	size_t n_pool = 0;
 	bool good;
 
-	state_restore(state, run->mended);
+	state_restore(state, run->repaired);
 	state->work = WORK_OF_TRY;
 	for (size_t i = keep; i < run->n; i++) {
 		uint32_t host = run->list[i].host, next;
@@ -153,12 +153,12 @@ static void pack_empty(struct pack_state *state, size_t bound)
 	size_t n = state->problem->n_guests;
 	wss_auto_free struct emptied_host *list =
 		wss_xcalloc(state->problem->n_hosts, sizeof(*list));
-	wss_auto_free uint32_t *mended = wss_xcalloc(n, sizeof(*mended));
+	wss_auto_free uint32_t *repaired = wss_xcalloc(n, sizeof(*repaired));
 	wss_auto_free uint32_t *best = wss_xcalloc(n, sizeof(*best));
 	wss_auto_free uint32_t *pool = wss_xcalloc(n, sizeof(*pool));
-	struct emptying run = {state, list, 0, mended, best, pool};
+	struct emptying run = {state, list, 0, repaired, best, pool};
 
-	memcpy(mended, state->host_of, n * sizeof(*mended));
+	memcpy(repaired, state->host_of, n * sizeof(*repaired));
 	memcpy(best, state->host_of, n * sizeof(*best));
 	run.n = emptied_list(state, list);
 	close_unused(state);
@@ -204,7 +204,7 @@ int wss_pack_solve(const struct wss_pack_problem *problem, struct wss_pack_plan 
 
 	pack_state_init(&state, problem);
 	plan.hosts_before = pack_count_used(&state);
-	plan.bad_before = pack_mend(&state);
+	plan.bad_before = pack_repair(&state);
 	if (problem->goal == WSS_PACK_EMPTY)
 		pack_empty(&state, plan.bound);
 	if (wss_stop_requested())

@@ -54,9 +54,9 @@ struct wss_pack_apart {
 };
 
 enum wss_pack_goal {
-	WSS_PACK_EMPTY, /* mend hosts over their limits, then empty as many hosts as possible
+	WSS_PACK_EMPTY, /* repair hosts over their limits, then empty as many hosts as possible
 			 */
-	WSS_PACK_SAFE,	/* mend hosts over their limits, move nothing else */
+	WSS_PACK_SAFE,	/* repair hosts over their limits, move nothing else */
 };
 
 struct wss_pack_problem {
@@ -104,7 +104,7 @@ struct wss_pack_plan {
 };
 
 /*
- * Makes a plan. A host that is bad before and cannot be mended stays bad, but gets no further
+ * Makes a plan. A host that is bad before and cannot be repaired stays bad, but gets no further
  * guest; no other becomes bad. The same problem always has the same plan.
  * WSS_ERR_INTERRUPTED.
  */

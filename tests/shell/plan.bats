@@ -131,7 +131,7 @@ refuses() { # FILE TEXT: one line that names the file
 }
 
 # Nine of the ten hosts over their limits need one move, the last one two.
-@test "hosts over their limits take few moves, and a budget mends as many of them as possible" {
+@test "hosts over their limits take few moves, and a budget repairs as many of them as possible" {
 	local budget
 	more=(--goal safe --overcommit 10)
 	fleet 60 400 --seed 5 --reporting

@@ -201,8 +201,8 @@ TEST(test_limit_is_exact)
 	free(fleet);
 }
 
-/* One that is over its limit is mended at the least cost, and without moving anything else. */
-TEST(test_mends_only)
+/* One that is over its limit is repaired at the least cost, and without moving anything else. */
+TEST(test_repairs_only)
 {
 	struct fleet *fleet = fleet_new(4, 3);
 	struct wss_pack_plan plan;
@@ -240,8 +240,8 @@ static struct fleet *overloaded_new(size_t n_hosts, const float *mib, size_t eac
 }
 
 /* Solves and checks, then compares the moves and what they copy, in MiB. */
-static void assert_mends(const struct fleet *fleet, size_t bad_after, size_t moves,
-			 uint64_t copy_mib)
+static void assert_repairs(const struct fleet *fleet, size_t bad_after, size_t moves,
+			   uint64_t copy_mib)
 {
 	struct wss_pack_plan plan = solve(fleet);
 
@@ -252,26 +252,26 @@ static void assert_mends(const struct fleet *fleet, size_t bad_after, size_t mov
 	free(plan.host_of);
 }
 
-/* 1400 MiB: the guests of 100 and 300 do not mend the host alone, those of 400 and 600 do. */
-TEST(test_cheapest_that_mends)
+/* 1400 MiB: the guests of 100 and 300 do not repair the host alone, those of 400 and 600 do. */
+TEST(test_cheapest_that_repairs)
 {
 	struct fleet *fleet = overloaded_new(1, (const float[]){100, 300, 400, 600}, 4);
 
-	assert_mends(fleet, 0, 1, 400);
+	assert_repairs(fleet, 0, 1, 400);
 	/* It is worth more to stay. */
 	fleet->guests[2].copy_bytes = 700 << 20;
-	assert_mends(fleet, 0, 1, 600);
+	assert_repairs(fleet, 0, 1, 600);
 	fleet->guests[3].pinned = true;
-	assert_mends(fleet, 0, 1, 700);
+	assert_repairs(fleet, 0, 1, 700);
 	free(fleet);
 }
 
-/* 1900 MiB: any two of the three large guests mend it. The one that would cost most stays. */
-TEST(test_two_mend)
+/* 1900 MiB: any two of the three large guests repair it. The one that would cost most stays. */
+TEST(test_two_repair)
 {
 	struct fleet *fleet = overloaded_new(1, (const float[]){100, 300, 480, 500, 520}, 5);
 
-	assert_mends(fleet, 0, 2, 980);
+	assert_repairs(fleet, 0, 2, 980);
 	free(fleet);
 }
 
@@ -287,12 +287,12 @@ TEST(test_idle_guests_stay)
 	guest_set(fleet, 2, 0, 600, 0, 8, 20);
 	guest_set(fleet, 3, 1, 100, 100, 0, 24);
 	fleet->guests[1].copy_bytes = fleet->guests[2].copy_bytes = 9 << 20;
-	assert_mends(fleet, 0, 1, 9);
+	assert_repairs(fleet, 0, 1, 9);
 	free(fleet);
 }
 
-/* Eight hosts, the first two of which need two moves: each move of a budget mends one of the others first. */
-TEST(test_budget_mends_most_hosts)
+/* Eight hosts, the first two of which need two moves: each move of a budget repairs one of the others first. */
+TEST(test_budget_repairs_most_hosts)
 {
 	static const size_t left[] = {8, 7, 6, 5, 4, 3, 2, 2, 1, 1, 0};
 	struct fleet *fleet = overloaded_new(8, (const float[]){200, 300, 300, 320}, 4);
@@ -309,19 +309,19 @@ TEST(test_budget_mends_most_hosts)
 		free(plan.host_of);
 	}
 	fleet->problem.max_moves = 5;
-	assert_mends(fleet, 3, 5, 1000);
+	assert_repairs(fleet, 3, 5, 1000);
 	free(fleet);
 }
 
-/* No guest mends the host, but the largest that fits elsewhere relieves it. */
+/* No guest repairs the host, but the largest that fits elsewhere relieves it. */
 TEST(test_relieves_what_stays)
 {
 	struct fleet *fleet = overloaded_new(1, (const float[]){900, 250, 200, 400}, 4);
 
 	fleet->hosts[1].limit_mib = fleet->hosts[1].memory_mib = 300;
-	assert_mends(fleet, 1, 1, 250);
+	assert_repairs(fleet, 1, 1, 250);
 	fleet->problem.max_moves = 0;
-	assert_mends(fleet, 1, 0, 0);
+	assert_repairs(fleet, 1, 0, 0);
 	free(fleet);
 }
 
@@ -336,7 +336,7 @@ TEST(test_parts_guests)
 		fleet->apart_guests[i][0] = 2 * i;
 		fleet->apart_guests[i][1] = 2 * i + 1;
 	}
-	assert_mends(fleet, 0, 2, 150);
+	assert_repairs(fleet, 0, 2, 150);
 	free(fleet);
 }
 
@@ -352,13 +352,13 @@ TEST(test_one_host_has_all)
 	fleet->problem.goal = WSS_PACK_SAFE;
 	for (size_t i = 0; i < GUESTS_MAX; i++)
 		guest_set(fleet, i, 0, 40 + (float)(i % 40), 20, 0, 12);
-	assert_mends(fleet, 0, 1426, 1426);
+	assert_repairs(fleet, 0, 1426, 1426);
 	setitimer(ITIMER_VIRTUAL, &none, NULL);
 	free(fleet);
 }
 
 /* Pinned guests cannot leave an overloaded host, which then gets no other guest. */
-TEST(test_cannot_mend)
+TEST(test_cannot_repair)
 {
 	struct fleet *fleet = fleet_new(3, 2);
 	struct wss_pack_plan plan;
@@ -450,7 +450,7 @@ TEST(test_sums)
 		plan_check(fleet, &plan);
 		assert_int_equal(plan.hosts_after, 2);
 		free(plan.host_of);
-		/* One move mends it; its needs would not. */
+		/* One move repairs it; its needs would not. */
 		for (uint32_t i = 0; i < 4; i++)
 			fleet->guests[i].host = i / 3;
 		fleet->problem.goal = WSS_PACK_SAFE;
@@ -509,7 +509,7 @@ static void fleet_invent(struct fleet *fleet, bool with_sums)
 
 TEST(test_random_fleets)
 {
-	size_t emptied = 0, mended = 0;
+	size_t emptied = 0, repaired = 0;
 
 	for (int i = 0; i < 60; i++) {
 		size_t n_hosts = 5 + random_below(35), n_guests = 40 + random_below(360);
@@ -520,13 +520,13 @@ TEST(test_random_fleets)
 		plan = solve(fleet);
 		plan_check(fleet, &plan);
 		emptied += plan.hosts_before - plan.hosts_after;
-		mended += plan.bad_before - plan.bad_after;
+		repaired += plan.bad_before - plan.bad_after;
 		free(plan.host_of);
 		free(fleet);
 	}
 	/* They are worth the test. */
 	assert_in_range(emptied, 100, 10000);
-	assert_in_range(mended, 30, 10000);
+	assert_in_range(repaired, 30, 10000);
 }
 
 /* Without constraints. */
