@@ -30,7 +30,7 @@
  *   over        The looking thread has ended. If shrunk is still set, the watchdog continues.
  *
  * A step is safe because of its order: (1) the journal has no unfinished step of others, (2)
- * the watchdog lives and has the guest in its charge, (3) the step is written to the journal,
+ * the watchdog lives and guards the guest, (3) the step is written to the journal,
  * (4) the balloon is set. Giving back has the reverse order: first the balloon, then the
  * journal. So whenever this process dies, the journal lists everything that was taken.
  *
@@ -76,7 +76,7 @@ struct controlled {
 	bool is_first_step;
 	struct wss_error step_error;
 	bool shrunk;	      /* there is memory to give back */
-	bool watched;	      /* in the watchdog's charge, too */
+	bool watched;	      /* the watchdog guards it, too */
 	bool may_step;	      /* as of the last refresh */
 	bool is_here;	      /* its QEMU is known to run on this host; with a squeeze only */
 	const char *end;      /* why it is left alone; NULL while it is not */
@@ -133,7 +133,7 @@ void wss_controlled_leave(struct controlled *controlled, const struct wss_error 
 
 /*
  * step.c: checks that the watchdog and the history, needed to give the guest its memory back
- * if this process cannot, are still there. Puts the guest in the watchdog's charge, once.
+ * if this process cannot, are still there. Has the watchdog guard the guest, once.
  * WSS_ERR_FAILED.
  */
 int wss_step_check_safeguards(struct controlled *controlled, struct wss_error *err);

@@ -101,8 +101,8 @@ int wss_step_check_safeguards(struct controlled *controlled, struct wss_error *e
 
 	if (!wss_controller_history_in_place(controller))
 		return wss_error_set(err, WSS_ERR_FAILED, "the history was removed or replaced");
-	return wss_watchdog_charge(controller->watchdog,
-				   controlled->watched ? NULL : controlled->uuid, err);
+	return wss_watchdog_guard(controller->watchdog,
+				  controlled->watched ? NULL : controlled->uuid, err);
 }
 
 /* The journal has its first step, or will have. */

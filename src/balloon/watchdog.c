@@ -7,11 +7,11 @@
  * each second, and a final byte when every guest has its memory.
  *
  * - The final byte: the watchdog ends.
- * - End of file: the controller is dead. The watchdog runs the command for all its charges, then for
+ * - End of file: the controller is dead. The watchdog runs the command for all that it guards, then for
  *   one after the other, with growing pauses, for a day. It drops a guest that has its memory,
  *   because another controller may look after it by then.
  * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once for
- *   each silence, and keeps its charges, because the controller may go on.
+ *   each silence, and keeps guarding them, because the controller may go on.
  *
  * The watchdog uses neither libvirt nor the history: the command does, in a process that may
  * hang or die. It has no descriptor of the controller's but the pipe and the standard streams, so that
@@ -54,7 +54,7 @@
 #define BEAT '!'
 #define ALL_IS_WELL '.'
 
-struct charges {
+struct guarded {
 	char **argv;  /* words of the command, then the guests */
 	size_t words; /* number of words before the guests */
 	size_t n;
@@ -73,17 +73,17 @@ static void set_signals(void (*handler)(int))
 }
 
 /* Runs the command for n guests; returns true if they have their memory back. */
-static bool restore_run(const struct charges *charges, char **guests, size_t n)
+static bool restore_run(const struct guarded *guarded, char **guests, size_t n)
 {
 	int status = -1;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		char **argv = charges->argv;
+		char **argv = guarded->argv;
 
 		set_signals(SIG_DFL);
-		memmove(argv + charges->words, guests, n * sizeof(*guests));
-		argv[charges->words + n] = NULL;
+		memmove(argv + guarded->words, guests, n * sizeof(*guests));
+		argv[guarded->words + n] = NULL;
 		execv("/proc/self/exe", argv);
 		_exit(127);
 	}
@@ -94,26 +94,26 @@ static bool restore_run(const struct charges *charges, char **guests, size_t n)
  * Runs the command for one guest after the other and drops those that have their memory back:
  * by the next run another controller may have shrunk them, which is not ours to undo.
  */
-static void restore_run_each(struct charges *charges)
+static void restore_run_each(struct guarded *guarded)
 {
-	size_t left = charges->words;
+	size_t left = guarded->words;
 
-	for (size_t i = charges->words; i < charges->n; i++)
-		if (!restore_run(charges, &charges->argv[i], 1))
-			charges->argv[left++] = charges->argv[i];
-	charges->n = left;
-	charges->argv[left] = NULL;
+	for (size_t i = guarded->words; i < guarded->n; i++)
+		if (!restore_run(guarded, &guarded->argv[i], 1))
+			guarded->argv[left++] = guarded->argv[i];
+	guarded->n = left;
+	guarded->argv[left] = NULL;
 }
 
-static void charges_restore(struct charges *charges)
+static void guarded_restore(struct guarded *guarded)
 {
 	struct timespec between = {.tv_sec = BETWEEN_MIN_S};
 
-	if (restore_run(charges, charges->argv + charges->words, charges->n - charges->words))
+	if (restore_run(guarded, guarded->argv + guarded->words, guarded->n - guarded->words))
 		return;
 	for (int i = 0; i < TRIES; i++) {
-		restore_run_each(charges);
-		if (charges->n == charges->words)
+		restore_run_each(guarded);
+		if (guarded->n == guarded->words)
 			return;
 		nanosleep(&between, NULL);
 		if (between.tv_sec < BETWEEN_MAX_S)
@@ -132,31 +132,31 @@ static void wait_for_memory(void)
  * Adds a guest. If the allocation fails the watchdog keeps trying, without reading on in the
  * pipe, because a guest not on the list would never get its memory back.
  */
-static void add_charge(struct charges *charges)
+static void guarded_add(struct guarded *guarded)
 {
 	char **more, *uuid;
 
-	charges->len = 0;
-	while (!(more = reallocarray(charges->argv, charges->n + 2, sizeof(*more))))
+	guarded->len = 0;
+	while (!(more = reallocarray(guarded->argv, guarded->n + 2, sizeof(*more))))
 		wait_for_memory();
-	while (!(uuid = strndup(charges->record, RECORD_BYTES)))
+	while (!(uuid = strndup(guarded->record, RECORD_BYTES)))
 		wait_for_memory();
-	charges->argv = more;
-	more[charges->n++] = uuid;
-	more[charges->n] = NULL;
+	guarded->argv = more;
+	more[guarded->n++] = uuid;
+	more[guarded->n] = NULL;
 }
 
 /* Reads messages; returns true at the final byte. */
-static bool charges_hear(struct charges *charges, const char *said, size_t n)
+static bool guarded_hear(struct guarded *guarded, const char *said, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (said[i] == ALL_IS_WELL)
 			return true;
 		if (said[i] == BEAT)
 			continue;
-		charges->record[charges->len++] = said[i];
-		if (charges->len == RECORD_BYTES)
-			add_charge(charges);
+		guarded->record[guarded->len++] = said[i];
+		if (guarded->len == RECORD_BYTES)
+			guarded_add(guarded);
 	}
 	return false;
 }
@@ -166,16 +166,16 @@ static bool charges_hear(struct charges *charges, const char *said, size_t n)
  * list, because the controller may go on and complete a step. Returns true if nothing is left
  * to do.
  */
-static bool stand_in(const struct charges *charges)
+static bool stand_in(const struct guarded *guarded)
 {
-	if (charges->n == charges->words)
+	if (guarded->n == guarded->words)
 		return true;
 	wss_warn("no sign of life from the controller: the watchdog gives the memory back");
-	return restore_run(charges, charges->argv + charges->words, charges->n - charges->words);
+	return restore_run(guarded, guarded->argv + guarded->words, guarded->n - guarded->words);
 }
 
 /* Returns true after the final byte, false if the controller ended without it. */
-static bool wait_for_the_end(int fd, struct charges *charges)
+static bool wait_for_the_end(int fd, struct guarded *guarded)
 {
 	int patience_ms = wss_fault("short-silence") ? SHORT_SILENCE_MS : SILENCE_MS;
 	bool given = false;
@@ -187,7 +187,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 		ssize_t n;
 
 		if (r == 0 && !given)
-			given = stand_in(charges);
+			given = stand_in(guarded);
 		if (r <= 0)
 			continue;
 		n = read(fd, said, sizeof(said));
@@ -196,7 +196,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 		if (n <= 0)
 			return false;
 		given = false;
-		if (charges_hear(charges, said, (size_t)n))
+		if (guarded_hear(guarded, said, (size_t)n))
 			return true;
 	}
 }
@@ -205,7 +205,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
  * Main function of the watchdog, in a session of its own, so that a signal to the terminal's
  * group does not end it.
  */
-static _Noreturn void charges_watch(int fd, struct charges *charges)
+static _Noreturn void guarded_watch(int fd, struct guarded *guarded)
 {
 	/* The command reports on the standard streams. */
 	const int keep[] = {0, 1, 2, fd};
@@ -213,43 +213,43 @@ static _Noreturn void charges_watch(int fd, struct charges *charges)
 	wss_child_close_all_but(keep, sizeof(keep) / sizeof(keep[0]));
 	setsid();
 	set_signals(SIG_IGN);
-	if (wait_for_the_end(fd, charges))
+	if (wait_for_the_end(fd, guarded))
 		_exit(0);
 	set_signals(SIG_DFL);
-	if (charges->n > charges->words)
-		charges_restore(charges);
+	if (guarded->n > guarded->words)
+		guarded_restore(guarded);
 	_exit(0);
 }
 
 /* Copies the command; after the fork the watchdog has its own copy of this memory. */
-static int charges_begin(const char *const *command, struct charges *ret_charges)
+static int guarded_begin(const char *const *command, struct guarded *ret_guarded)
 {
 	size_t words = 0;
 
 	while (command[words])
 		words++;
-	ret_charges->argv = calloc(words + 1, sizeof(char *));
-	if (!ret_charges->argv)
+	ret_guarded->argv = calloc(words + 1, sizeof(char *));
+	if (!ret_guarded->argv)
 		return -1;
-	for (; ret_charges->n < words; ret_charges->n++) {
-		ret_charges->argv[ret_charges->n] = strdup(command[ret_charges->n]);
-		if (!ret_charges->argv[ret_charges->n])
+	for (; ret_guarded->n < words; ret_guarded->n++) {
+		ret_guarded->argv[ret_guarded->n] = strdup(command[ret_guarded->n]);
+		if (!ret_guarded->argv[ret_guarded->n])
 			return -1;
 	}
-	ret_charges->words = words;
+	ret_guarded->words = words;
 	return 0;
 }
 
-static void charges_free(struct charges *charges)
+static void guarded_free(struct guarded *guarded)
 {
-	for (size_t i = 0; i < charges->n; i++)
-		free(charges->argv[i]);
-	free(charges->argv);
+	for (size_t i = 0; i < guarded->n; i++)
+		free(guarded->argv[i]);
+	free(guarded->argv);
 }
 
 int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err)
 {
-	struct charges charges = {0};
+	struct guarded guarded = {0};
 	int fds[2];
 	pid_t pid;
 
@@ -257,14 +257,14 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a pipe");
 	/* A watchdog that does not read must not block us. */
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
-	if (charges_begin(restore_command, &charges) < 0)
+	if (guarded_begin(restore_command, &guarded) < 0)
 		pid = -1;
 	else
 		pid = fork();
 	if (pid == 0)
-		charges_watch(fds[0], &charges);
+		guarded_watch(fds[0], &guarded);
 	close(fds[0]);
-	charges_free(&charges);
+	guarded_free(&guarded);
 	if (pid < 0) {
 		close(fds[1]);
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
@@ -284,7 +284,7 @@ static ssize_t watchdog_write(int fd, const char *text, size_t len)
 	return n;
 }
 
-int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
+int wss_watchdog_guard(int fd, const char *uuid, struct wss_error *err)
 {
 	struct pollfd pfd = {.fd = fd};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A process of its own that gives guests their memory back if the controller cannot. It runs a
- * command for the guests in its charge when the controller dies without dismissing it, or
+ * command for the guests that it guards when the controller dies without dismissing it, or
  * shows no sign of life for 10 s.
  */
 #pragma once
@@ -17,11 +17,11 @@
 int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err);
 
 /*
- * Puts the guest with this UUID in the watchdog's charge until the watchdog ends; NULL only
+ * Has the watchdog guard the guest with this UUID until it ends; NULL only
  * checks that the watchdog is still there. Any thread may call this. -1 with WSS_ERR_FAILED if
  * the watchdog is gone, or does not read its pipe.
  */
-int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err);
+int wss_watchdog_guard(int fd, const char *uuid, struct wss_error *err);
 
 /* Tells the watchdog that the controller is alive; call it about every second. Never waits. */
 void wss_watchdog_beat(int fd);

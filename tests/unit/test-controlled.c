@@ -357,8 +357,8 @@ static void open_watchdog(struct controller *controller)
 	controller->watchdog = fds[1];
 }
 
-/* Returns the number of guests in its charge. */
-static size_t charges(void)
+/* Returns the number of guests that it guards. */
+static size_t guarded(void)
 {
 	char said[4096];
 	ssize_t n = read(made_up.watchdog, said, sizeof(said));
@@ -1109,7 +1109,7 @@ TEST(test_watchdog_is_told_once)
 {
 	look_with(keep_history_busy);
 	assert_true(made_up.least < GIB);
-	assert_int_equal(charges(), 1);
+	assert_int_equal(guarded(), 1);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	clean_up();
@@ -1434,7 +1434,7 @@ TEST(test_squeeze)
 	assert_in_range(squeezed.edges.paging.low_bytes.value, 190 * MIB, 200 * MIB);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
-	assert_int_equal(charges(), 1);
+	assert_int_equal(guarded(), 1);
 	assert_int_equal(made_up.controller.busy, 0);
 	clean_up();
 }

@@ -94,9 +94,9 @@ static int start(void)
 	/* It hears of both guests at once, also if it loses patience soon. */
 	watchdog = child_pid();
 	kill(watchdog, SIGSTOP);
-	assert_int_equal(wss_watchdog_charge(fd, UUID_A, &err), 0);
-	assert_int_equal(wss_watchdog_charge(fd, UUID_B, &err), 0);
-	assert_int_equal(wss_watchdog_charge(fd, NULL, &err), 0);
+	assert_int_equal(wss_watchdog_guard(fd, UUID_A, &err), 0);
+	assert_int_equal(wss_watchdog_guard(fd, UUID_B, &err), 0);
+	assert_int_equal(wss_watchdog_guard(fd, NULL, &err), 0);
 	kill(watchdog, SIGCONT);
 	return fd;
 }
@@ -209,7 +209,7 @@ TEST(test_holds_no_lock)
 		int held = open(name, O_RDWR | O_CLOEXEC);
 
 		if (flock(held, LOCK_EX) < 0 || wss_watchdog_start(command, &fd, NULL) < 0 ||
-		    wss_watchdog_charge(fd, UUID_A, NULL) < 0)
+		    wss_watchdog_guard(fd, UUID_A, NULL) < 0)
 			_exit(1);
 		_exit(0);
 	}
