@@ -41,7 +41,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <json-c/json.h>
 #include <poll.h>
 #include <signal.h>
@@ -57,6 +56,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "tools/inject.h"
 
 #define OUTPUT_MAX (4U << 20)
@@ -131,15 +131,6 @@ static uint64_t now_ms(void)
 
 /* --- the directory of a run --- */
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *walk)
-{
-	(void)st;
-	(void)kind;
-	(void)walk;
-	remove(path);
-	return 0;
-}
-
 static void copy_file(const char *from, const char *to)
 {
 	char data[65536];
@@ -200,7 +191,7 @@ static void copy_directory(const char *template, const char *directory)
 
 static void fresh_directory(const char *directory, const char *template)
 {
-	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	files_remove(directory);
 	copy_directory(template, directory);
 }
 
@@ -740,7 +731,7 @@ static void run_baseline(const struct plan *plan)
 	    (WEXITSTATUS(baseline.status) && !plan->codes[WEXITSTATUS(baseline.status)]) ||
 	    is_sanitizer(baseline.err)) {
 		print_bad(plan, &baseline, "undisturbed, it does not end well");
-		nftw(plan->work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		files_remove(plan->work);
 		exit(1);
 	}
 	if (!baseline.state.calls)
@@ -856,7 +847,7 @@ int main(int argc, char **argv)
 		total.well += tallies[job].well;
 		total.known += tallies[job].known;
 	}
-	nftw(plan.work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	files_remove(plan.work);
 	add_totals(&plan, &total);
 	printf("%s: %s: %llu calls failed, %llu ended well", plan.name, plan.class,
 	       (unsigned long long)total.failed, (unsigned long long)total.well);

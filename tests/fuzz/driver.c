@@ -14,7 +14,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "../random.h"
 #include "base/cleanup.h"
 #include "mutate.h"
@@ -243,14 +243,6 @@ static void keep_input(void)
 		fprintf(stderr, "# the input is kept: fuzz-%s %s\n", fuzz_target.name, path);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 /* Interrupts the wait for the child, because its files in memory must be removed. */
 static void on_signal(int number)
 {
@@ -278,7 +270,7 @@ static int supervise(unsigned mutations)
 	}
 	while (waitpid(pid, &status, 0) < 0)
 		kill(pid, SIGKILL);
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	files_remove(path);
 	if (status == 0)
 		return 0;
 	fprintf(stderr, "not ok - fuzz-%s ended by %s %d\n", fuzz_target.name,

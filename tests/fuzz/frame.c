@@ -2,7 +2,6 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -56,20 +56,12 @@ void fuzz_check(int r, const struct wss_error *err)
 	fuzz_require(r >= 0 || err->text[0]);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static pid_t directory_owner;
 
 static void remove_directory(void)
 {
 	if (getpid() == directory_owner)
-		nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		files_remove(directory);
 }
 
 const char *fuzz_memory_directory(void)

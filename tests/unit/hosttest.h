@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/root.h"
 #include "host/process.h"
+#include "tests/files.h"
 #include "tests/patient.h"
 #include "tests/testing.h"
 
@@ -68,13 +69,7 @@ static inline char *make_tree(void)
 
 static inline void remove_tree(char *path)
 {
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(pid, NULL, 0);
+	files_remove(path);
 	free(path);
 }
 

@@ -39,12 +39,10 @@ static int setup(void **unused)
 
 static int teardown(void **unused)
 {
-	char command[128];
-
 	fflush(stderr);
 	dup2(stderr_fd, STDERR_FILENO);
-	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return system(command);
+	files_remove(directory);
+	return 0;
 }
 
 static int socket_bind(const char *name)
