@@ -6,6 +6,7 @@
 #include "hosttest.h"
 
 #include "../divert.h"
+#include "ways.h"
 #include "balloon/controlled.h"
 #include "balloon/give-back.h"
 #include "balloon/journal.h"
@@ -62,15 +63,19 @@ static struct made_up {
  * and SQLite's; 0: none. Until that time all of them fail.
  */
 static struct {
-	bool counting;
+	bool counting, noting;
 	unsigned long made, fails;
 	uint64_t short_until_ns;
 } memory;
 
 static bool memory_is_short(void)
 {
-	return memory.counting &&
-	       (++memory.made == memory.fails || made_up.now_ns < memory.short_until_ns);
+	if (!memory.counting)
+		return false;
+	memory.made++;
+	if (memory.noting)
+		ways_note();
+	return memory.made == memory.fails || made_up.now_ns < memory.short_until_ns;
 }
 
 static __typeof__(&malloc) real_malloc;
@@ -576,6 +581,41 @@ static void shrink_and_end(struct made_up *guest)
 		guest->controller.ending = true;
 }
 
+/* Fails one allocation in each run of work(), on each way that leads to any (ways.h). check() sees how the run has ended. */
+static void fail_each_way(void (*work)(void), void (*check)(void))
+{
+	ways_forget();
+	memory.noting = true;
+	work();
+	memory.noting = false;
+	clean_up();
+	assert_true(ways.n > 20);
+	for (size_t i = 0; i < ways.n_allocations; i++) {
+		if (!ways_choose(i))
+			continue;
+		memory.fails = i + 1;
+		work();
+		memory.fails = 0;
+		check();
+		clean_up();
+	}
+}
+
+static void look_and_end(void)
+{
+	look_with(shrink_and_end);
+	assert_true(made_up.least < GIB);
+}
+
+static void check_looked(void)
+{
+	assert_null(made_up.controlled.end);
+	assert_true(made_up.happened > 3);
+	assert_int_equal(made_up.actual, GIB);
+	assert_true(unfinished() == 0 || (made_up.bad > 0 && made_up.controlled.shrunk));
+	assert_int_equal(made_up.controller.busy, made_up.controlled.shrunk ? 1 : 0);
+}
+
 /*
  * Whichever allocation fails, the guest is not left alone: it is still shrunk, and has all its
  * memory in the end. If the controller could not close the journal at its end, it has reported
@@ -583,25 +623,7 @@ static void shrink_and_end(struct made_up *guest)
  */
 TEST(test_out_of_memory)
 {
-	unsigned long all;
-
-	memory.fails = 0;
-	look_with(shrink_and_end);
-	all = memory.made;
-	assert_true(is_shrunk() || made_up.least < GIB);
-	clean_up();
-	assert_true(all > 20);
-	for (unsigned long n = 1; n <= all; n += 1 + all / 400) {
-		memory.fails = n;
-		look_with(shrink_and_end);
-		memory.fails = 0;
-		assert_null(made_up.controlled.end);
-		assert_true(made_up.happened > 3);
-		assert_int_equal(made_up.actual, GIB);
-		assert_true(unfinished() == 0 || (made_up.bad > 0 && made_up.controlled.shrunk));
-		assert_int_equal(made_up.controller.busy, made_up.controlled.shrunk ? 1 : 0);
-		clean_up();
-	}
+	fail_each_way(look_and_end, check_looked);
 }
 
 /* Shrunk, and then without any memory for a few looks. */
@@ -1471,24 +1493,22 @@ TEST(test_squeeze_is_ended)
 	clean_up();
 }
 
+static void squeeze_to_the_end(void)
+{
+	squeeze(nothing);
+}
+
+static void check_squeezed(void)
+{
+	assert_int_equal(made_up.actual, GIB);
+	assert_true(unfinished() == 0 || made_up.controlled.shrunk);
+	assert_int_equal(squeezed.times + made_up.bad, 1);
+}
+
 /* Whichever allocation fails, the guest has all its memory in the end. */
 TEST(test_squeeze_out_of_memory)
 {
-	unsigned long all;
-
-	memory.fails = 0;
-	squeeze(nothing);
-	all = memory.made;
-	clean_up();
-	for (unsigned long n = 1; n <= all; n += 1 + all / 100) {
-		memory.fails = n;
-		squeeze(nothing);
-		memory.fails = 0;
-		assert_int_equal(made_up.actual, GIB);
-		assert_true(unfinished() == 0 || made_up.controlled.shrunk);
-		assert_int_equal(squeezed.times + made_up.bad, 1);
-		clean_up();
-	}
+	fail_each_way(squeeze_to_the_end, check_squeezed);
 }
 
 static void go_silent(struct made_up *guest)
