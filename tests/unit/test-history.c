@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
+#include "ways.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdnoreturn.h>
 #include <sqlite3.h>
+#include <sys/mman.h>
 #include <sys/xattr.h>
 
 #include "balloon/journal.h"
@@ -478,8 +481,8 @@ TEST(test_stalled_reader)
 	wss_history_close(history);
 }
 
-/* Runs in a child; nothing may return to the test runner. */
-static noreturn void child_fill(const char *const *uuids, unsigned n)
+/* Opens the history and adds n samples to each guest. Returns whether that succeeded. */
+static bool child_fill(const char *const *uuids, unsigned n)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_history *history = NULL;
@@ -494,54 +497,94 @@ static noreturn void child_fill(const char *const *uuids, unsigned n)
 	if (r < 0)
 		fprintf(stderr, "writer: %s\n", err.text);
 	wss_history_close(history);
-	_exit(r < 0);
+	return r == 0;
 }
 
-/* Four processes each add n samples to a guest of their own and n to UUID_A. */
-static void four_writers(unsigned n)
+#define WRITERS 4
+
+/* Processes that begin each round at the same time, and then report. */
+static struct writers {
+	pthread_barrier_t *start; /* shared with them */
+	int reports[WRITERS];
+	pid_t pids[WRITERS];
+} writers;
+
+static const char own[WRITERS][40] = {
+	"a1b2c3d4-0000-4000-8000-000000000000",
+	"a1b2c3d4-0000-4000-8000-000000000001",
+	"a1b2c3d4-0000-4000-8000-000000000002",
+	"a1b2c3d4-0000-4000-8000-000000000003",
+};
+
+/* Runs in a child; nothing may return to the test runner. */
+static noreturn void writer_run(const char *uuid, unsigned n, int report)
 {
-	static const char own[4][40] = {
-		"a1b2c3d4-0000-4000-8000-000000000000",
-		"a1b2c3d4-0000-4000-8000-000000000001",
-		"a1b2c3d4-0000-4000-8000-000000000002",
-		"a1b2c3d4-0000-4000-8000-000000000003",
-	};
+	const char *const uuids[] = {uuid, UUID_A, NULL};
+	bool done = true;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (done) {
+		pthread_barrier_wait(writers.start);
+		done = child_fill(uuids, n);
+		done = done && write(report, "", 1) == 1;
+	}
+	_exit(1);
+}
+
+/* In each round each writer adds n samples to a guest of its own and n to UUID_A. */
+static void writers_begin(unsigned n)
+{
+	pthread_barrierattr_t shared;
+
+	writers.start = mmap(NULL, sizeof(*writers.start), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(writers.start != MAP_FAILED);
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(writers.start, &shared, WRITERS + 1);
+	for (size_t i = 0; i < WRITERS; i++) {
+		int ends[2];
+
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		writers.pids[i] = fork();
+		if (writers.pids[i] == 0)
+			writer_run(own[i], n, ends[1]);
+		close(ends[1]);
+		writers.reports[i] = ends[0];
+	}
+}
+
+static void writers_round(unsigned n)
+{
 	struct wss_history *history;
-	pid_t pids[4];
-	int start[2], failed = 0;
 
-	assert_int_equal(pipe(start), 0);
-	for (size_t i = 0; i < 4; i++) {
-		pids[i] = fork();
-		if (pids[i] == 0) {
-			const char *const uuids[] = {own[i], UUID_A, NULL};
-			char byte;
+	pthread_barrier_wait(writers.start);
+	for (size_t i = 0; i < WRITERS; i++) {
+		char byte;
 
-			close(start[1]);
-			while (read(start[0], &byte, 1) > 0)
-				;
-			child_fill(uuids, n);
-		}
+		assert_int_equal(read(writers.reports[i], &byte, 1), 1);
 	}
-	close(start[0]);
-	close(start[1]);
-	for (size_t i = 0; i < 4; i++) {
-		int status = -1;
-
-		waitpid(pids[i], &status, 0);
-		failed += status != 0;
-	}
-	assert_int_equal(failed, 0);
 	history = open_history();
-	assert_int_equal(count_since(history, UUID_A, 0), 4 * n);
-	assert_int_equal(count_since(history, own[3], 0), n);
+	assert_int_equal(count_since(history, UUID_A, 0), WRITERS * n);
+	assert_int_equal(count_since(history, own[WRITERS - 1], 0), n);
 	wss_history_close(history);
+}
+
+static void writers_end(void)
+{
+	for (size_t i = 0; i < WRITERS; i++) {
+		end_child(writers.pids[i]);
+		close(writers.reports[i]);
+	}
+	munmap(writers.start, sizeof(*writers.start));
 }
 
 /* Simultaneous writers wait for each other, and no sample is lost. */
 TEST(test_two_writers)
 {
-	four_writers(50);
+	writers_begin(50);
+	writers_round(50);
+	writers_end();
 }
 
 static void write_file(const char *name, const void *data, size_t len, off_t at)
@@ -556,11 +599,13 @@ static void write_file(const char *name, const void *data, size_t len, off_t at)
 /* The file is complete when it appears, whichever process creates it. */
 TEST(test_made_at_once)
 {
+	writers_begin(1);
 	for (int i = 0; i < 100; i++) {
-		four_writers(1);
+		writers_round(1);
 		/* Simulates manual removal: the files next to it do not belong to the new one. */
 		assert_int_equal(unlink(path), 0);
 	}
+	writers_end();
 }
 
 /* Files left by a killed creator are removed; a user's file with a similar name is kept. */
@@ -2037,16 +2082,24 @@ TEST(test_unused)
 }
 
 static sqlite3_mem_methods sqlite_memory;
-static int allocations_left; /* the one that fails; negative: none */
+static bool noting;
+static long allocations_left; /* the one that fails; negative: none */
+
+static bool allocation_fails(void)
+{
+	if (noting)
+		ways_note();
+	return allocations_left-- == 0;
+}
 
 static void *fail_malloc(int size)
 {
-	return allocations_left-- == 0 ? NULL : sqlite_memory.xMalloc(size);
+	return allocation_fails() ? NULL : sqlite_memory.xMalloc(size);
 }
 
 static void *fail_realloc(void *memory, int size)
 {
-	return allocations_left-- == 0 ? NULL : sqlite_memory.xRealloc(memory, size);
+	return allocation_fails() ? NULL : sqlite_memory.xRealloc(memory, size);
 }
 
 static void sqlite_use(const sqlite3_mem_methods *methods)
@@ -2057,12 +2110,27 @@ static void sqlite_use(const sqlite3_mem_methods *methods)
 	assert_int_equal(sqlite3_initialize(), SQLITE_OK);
 }
 
+/* Makes a history while the allocation of that number fails. Returns whether it is made. */
+static bool made_without(size_t number)
+{
+	struct wss_history *history = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	allocations_left = (long)number;
+	r = wss_history_open(path, &history, &err);
+	if (r < 0 && access(path, F_OK) == 0)
+		fail_msg("allocation %zu: a history is left: %s", number, err.text);
+	wss_history_close_unused(history);
+	allocations_left = -1;
+	return r == 0;
+}
+
 /* Whichever allocation of SQLite fails as a history is made, none that is unused stays behind. */
 TEST(test_out_of_memory)
 {
-	int n_failed = 0;
+	unsigned n_failed = 0;
 	sqlite3_mem_methods failing;
-	bool failed = true;
 
 	sqlite3_shutdown();
 	assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory), SQLITE_OK);
@@ -2070,21 +2138,15 @@ TEST(test_out_of_memory)
 	failing.xMalloc = fail_malloc;
 	failing.xRealloc = fail_realloc;
 	sqlite_use(&failing);
-	for (int n = 0; failed; n += 7) {
-		struct wss_history *history = NULL;
-		struct wss_error err = WSS_ERROR_INIT;
-
-		allocations_left = n;
-		failed = wss_history_open(path, &history, &err) < 0;
-		n_failed += failed;
-		if (failed && access(path, F_OK) == 0)
-			fail_msg("allocation %d: a history is left: %s", n, err.text);
-		/* SQLite can do without some of its memory. */
-		failed = failed || allocations_left < 0;
-		wss_history_close_unused(history);
-	}
+	noting = true;
+	wss_history_close_unused(open_history());
+	noting = false;
+	for (size_t i = 0; i < ways.n_allocations; i++)
+		if (ways_choose(i))
+			n_failed += !made_without(i);
 	sqlite_use(&sqlite_memory);
-	assert_in_range(n_failed, 10, INT_MAX);
+	/* SQLite can do without some of its memory. */
+	assert_in_range(n_failed, ways.n, INT_MAX);
 }
 
 TEST(test_default_path)
