@@ -74,9 +74,9 @@ static void pressure_add(struct wss_history *history, size_t i)
 /*
  * Stores windows that end before the guest has touched all that it needs. Every seventh is degraded.
  */
-static void odd_store(struct wss_history *history, size_t n)
+static void odd_store(struct wss_history *history, size_t from, size_t to)
 {
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = from; i < to; i++) {
 		struct wss_sample sample = {
 			.wall = hours[i].start + 1800,
 			.quality = i % 7 == 3 ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK,
@@ -97,6 +97,21 @@ static void odd_store(struct wss_history *history, size_t n)
 	}
 }
 
+/* Adds the hours from one to before another. */
+static void history_add(struct wss_history *history, size_t from, size_t to)
+{
+	if (odd)
+		odd_store(history, from, to);
+	else
+		assert_int_equal(histories_store(history, UUID, "guest", hours + from, to - from,
+						 granularity_bytes, NULL),
+				 0);
+	for (size_t i = from; i < to; i++) {
+		coldness_add(history, i);
+		pressure_add(history, i);
+	}
+}
+
 /* A history of the first n hours. */
 static struct wss_history *history_open(const char *name, size_t n)
 {
@@ -104,16 +119,7 @@ static struct wss_history *history_open(const char *name, size_t n)
 	char path[PATH_MAX];
 
 	assert_int_equal(wss_history_open(make_path(path, "%s/%s", tree, name), &history, NULL), 0);
-	if (odd)
-		odd_store(history, n);
-	else
-		assert_int_equal(
-			histories_store(history, UUID, "guest", hours, n, granularity_bytes, NULL),
-			0);
-	for (size_t i = 0; i < n; i++) {
-		coldness_add(history, i);
-		pressure_add(history, i);
-	}
+	history_add(history, 0, n);
 	return history;
 }
 
@@ -164,26 +170,42 @@ static void replay_all(size_t n, const struct wss_advice_options *advice,
 	wss_history_close(history);
 }
 
-static void check_moment(const struct wss_backtest_moment *moment, size_t n,
+/* A history that has the hours before one moment, then also those before a later one. */
+struct part {
+	struct wss_history *history;
+	size_t n; /* hours in it */
+};
+
+static void check_moment(struct part *part, const struct wss_backtest_moment *moment, size_t n,
 			 const struct wss_advice_options *options, const struct wss_policy *policy)
 {
-	struct wss_history *history;
 	struct wss_advice advice;
 	struct wss_advice_guest guest = {.uuid = UUID, .policy = policy, .active = true};
-	char path[PATH_MAX];
-	size_t before = 0;
+	size_t before = part->n;
 
 	while (before < n && hours[before].start < moment->start)
 		before++;
-	history = history_open("part.db", before);
+	history_add(part->history, part->n, before);
+	part->n = before;
 	now = moment->start;
-	assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(options, now), options,
-					 &advice, NULL),
+	assert_int_equal(wss_advice_read(part->history, &guest, wss_advice_since(options, now),
+					 options, &advice, NULL),
 			 0);
 	assert_int_equal(advice.sizing.recommended_bytes.value, moment->sizes[WSS_BACKTEST_ADVICE]);
 	reasons[advice.sizing.reason]++;
 	wss_advice_free(&advice);
-	wss_history_close(history);
+}
+
+/* Every step-th moment, in their order, with what was known then. */
+static void check_moments(const struct trace *trace, size_t first, size_t step, size_t n,
+			  const struct wss_advice_options *options, const struct wss_policy *policy)
+{
+	struct part part = {.history = history_open("part.db", 0)};
+	char path[PATH_MAX];
+
+	for (size_t i = first; i < trace->n; i += step)
+		check_moment(&part, &trace->moments[i], n, options, policy);
+	wss_history_close(part.history);
 	assert_int_equal(unlink(make_path(path, "%s/part.db", tree)), 0);
 }
 
@@ -196,8 +218,7 @@ static void check_kind(enum histories_kind kind, const struct wss_advice_options
 
 	replay_all(n, options, policy, &trace);
 	assert_true(trace.n > 200);
-	for (size_t i = 3; i < trace.n; i += 50)
-		check_moment(&trace.moments[i], n, options, policy);
+	check_moments(&trace, 3, 50, n, options, policy);
 	assert_int_equal(unlink(make_path(path, "%s/all.db", tree)), 0);
 }
 
@@ -262,11 +283,10 @@ TEST(test_odd_windows)
 	granularity_bytes = 4096;
 	replay_all(n, &options, &policy, &trace);
 	assert_true(trace.n > 200 && trace.n < 300);
-	for (size_t i = 1; i < trace.n; i += 20) {
-		check_moment(&trace.moments[i], n, &options, &policy);
+	check_moments(&trace, 1, 20, n, &options, &policy);
+	for (size_t i = 1; i < trace.n; i += 20)
 		assert_true(trace.moments[i].start >= HISTORIES_START + 20 * DAY ||
 			    trace.moments[i].sizes[WSS_BACKTEST_ADVICE] <= had + WSS_MIB);
-	}
 	odd = false;
 }
 
@@ -414,29 +434,30 @@ static void check_backtest(struct wss_history *history, const struct wss_advice_
 }
 
 /*
- * The user has sixty days of sizes, asked for while a service stored windows and deleted old ones; the backtest at the
- * end says the same, hour by hour.
+ * The users have sixty days of sizes, asked for while a service stored windows and deleted old ones; the backtest at the
+ * end says the same, hour by hour. As each question costs as much as all windows before it, the impatient one asks every
+ * five hours, which is at each hour of the day within five days.
  */
 static void check_live(enum histories_kind kind)
 {
-	static uint64_t hourly[TRACE_HOURS], weekly[TRACE_HOURS];
-	struct wss_advice_options hour = WSS_ADVICE_OPTIONS_INIT, week = WSS_ADVICE_OPTIONS_INIT;
+	static uint64_t often[TRACE_HOURS], weekly[TRACE_HOURS];
+	struct wss_advice_options hours5 = WSS_ADVICE_OPTIONS_INIT, week = WSS_ADVICE_OPTIONS_INIT;
 	struct user impatient = {.bytes = 0}, patient = {.bytes = 0};
 	struct wss_history *history = NULL;
 	char path[PATH_MAX];
 
-	hour.hold_ns = 3600 * WSS_NS_PER_S;
+	hours5.hold_ns = 5 * 3600 * WSS_NS_PER_S;
 	assert_int_equal(wss_history_open(make_path(path, "%s/live.db", tree), &history, NULL), 0);
 	trace_make(kind);
 	for (size_t i = 0; i < trace_n; i++) {
-		user_ask(&impatient, history, &hour, trace_hours[i].start);
+		user_ask(&impatient, history, &hours5, trace_hours[i].start);
 		user_ask(&patient, history, &week, trace_hours[i].start);
-		hourly[i] = impatient.bytes;
+		often[i] = impatient.bytes;
 		weekly[i] = patient.bytes;
 		hour_serve(history, &trace_hours[i]);
 	}
 	now = trace_hours[trace_n - 1].start + 3600;
-	check_backtest(history, &hour, hourly);
+	check_backtest(history, &hours5, often);
 	check_backtest(history, &week, weekly);
 	wss_history_close(history);
 	assert_int_equal(unlink(path), 0);
