@@ -5,6 +5,8 @@
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
 . "${WSS_SRCDIR:?}/scripts/embed.sh"
+# shellcheck source-path=SCRIPTDIR source=../functions.sh
+. "$WSS_SRCDIR/tests/functions.sh"
 
 virt_wss=${WSS_BUILDDIR:?}/virt-wss
 wss_as=() # a command that runs virt-wss as somebody else, or with another clock
@@ -63,8 +65,8 @@ wss() { # ARGUMENT...
 	with_patience "$@"
 	timeout -k 5 500 "${wss_as[@]}" "$virt_wss" "${wss_words[@]}" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
+	contents out "$BATS_TEST_TMPDIR/out"
+	contents err "$BATS_TEST_TMPDIR/err"
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 }
 

@@ -5,6 +5,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
 
@@ -26,11 +28,7 @@ field() { # COLUMN
 }
 
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
-	local expected=$1 re=$2
-	shift 2
-	run --separate-stderr timeout 300 "$virt_wss" cold "$@"
-	echo "$status: $output: $stderr"
-	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
+	fails "$1" "$2" cold "${@:3}"
 }
 
 @test "each age has its bounds, and how much of it was observed" {
@@ -93,7 +91,7 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 3 $((64 << 20)) 60 ${uuid}9
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE guest SET name = 'web9'"
 	refused 1 'web9: no idle-age data for this guest yet' web9
-	[ -z "$output" ]
+	[ -z "$out" ]
 	run "$virt_wss" cold web1 web9
 	[ "$status" = 3 ]
 }

@@ -4,6 +4,9 @@
 # part of it. $virt_wss is the program that they run.
 # shellcheck disable=SC2034,SC2154
 
+# shellcheck source-path=SCRIPTDIR source=functions.sh
+. "$WSS_SRCDIR/tests/shell/functions.sh"
+
 uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
 
 fake_setup() {
@@ -19,6 +22,11 @@ fake_teardown() {
 	rm -f "$socket"
 }
 
+fake_ready_or_gone() { # -> fake_says
+	contents fake_says "$BATS_TEST_TMPDIR/fake"
+	[[ $fake_says == ready* ]] || ! kill -0 "$fake_pid"
+}
+
 # Starts a fake QEMU with 128 MiB that touches 32 of them; stdin has more of its script.
 fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	{
@@ -30,29 +38,12 @@ fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
 	fake_pid=$!
-	for _ in {1..6000}; do
-		! grep -q '^ready' "$BATS_TEST_TMPDIR/fake" || return 0
-		kill -0 $fake_pid || break
-		timeout 0.05 tail --pid=$fake_pid -f /dev/null || true
-	done
-	cat "$BATS_TEST_TMPDIR/fake"
-	return 1
-}
-
-run_wss() { # ARGUMENT...: status, out and err; it is ended only if it hangs
-	status=0
-	timeout -k 5 300 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+	wait_until 300 fake_ready_or_gone
+	[[ $fake_says == ready* ]] || { echo "$fake_says"; return 1; }
 }
 
 wss() { # ARGUMENT...: on the fake guest
 	run_wss --qmp "$socket" "$@"
-}
-
-field() { # COLUMN
-	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
 # Whether the figure is good, or degraded only because the fake QEMU got too little CPU time, as on a busy machine.

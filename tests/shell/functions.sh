@@ -5,13 +5,28 @@
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
 . "$WSS_SRCDIR/scripts/embed.sh"
+# shellcheck source-path=SCRIPTDIR source=../functions.sh
+. "$WSS_SRCDIR/tests/functions.sh"
 
-wss() { # ARGUMENT... -> status, out, err
+run_wss() { # ARGUMENT... -> status, out, err; it is ended only if it hangs
 	status=0
 	timeout -k 5 300 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
+	contents out "$BATS_TEST_TMPDIR/out"
+	contents err "$BATS_TEST_TMPDIR/err"
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+# fake-guest.sh has another one.
+wss() { # ARGUMENT...
+	run_wss "$@"
+}
+
+# Whether virt-wss ends with that status, and one line on stderr that matches.
+fails() { # STATUS REGULAR-EXPRESSION ARGUMENT... -> out, err
+	local expected=$1 re=$2
+	shift 2
+	run_wss "$@"
+	[ "$status" = "$expected" ] && [[ $err != *$'\n'* && $err =~ $re ]]
 }
 
 # Prints a column of the CSV that the last wss() printed, one line per row.

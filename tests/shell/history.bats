@@ -5,8 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 
-# shellcheck disable=SC1091
-. "$WSS_SRCDIR/scripts/embed.sh"
+load functions.sh
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
@@ -32,11 +31,7 @@ field() { # COLUMN
 }
 
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
-	local expected=$1 re=$2
-	shift 2
-	run --separate-stderr timeout 300 "$virt_wss" history "$@"
-	echo "$status: $output: $stderr"
-	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
+	fails "$1" "$2" history "${@:3}"
 }
 
 # Whether a process waits for the reader of its output.
@@ -146,7 +141,7 @@ has_full_pipe() { # PID
 	done
 	[ "$("$virt_wss" history --uuid ${uuid}1 --output csv | wc -l)" = 4 ]
 	refused 1 "gest: no such guest in the history: did you mean 'guest'\?$" gest
-	[ -z "$output" ]
+	[ -z "$out" ]
 	refused 1 'zzzzzzzzzzz: no such guest in the history$' zzzzzzzzzzz
 	refused 3 'zzzzzzzzzzz' guest zzzzzzzzzzz
 	refused 1 'no such guest' --uuid ${uuid}7

@@ -4,7 +4,6 @@
 # Tests --qmp SOCKET with a fake QEMU that holds memory and touches a known part of it,
 # or misbehaves. Needs neither QEMU nor root.
 
-load functions.sh
 load fake-guest.sh
 
 virt_wss=$WSS_BUILDDIR/virt-wss
@@ -19,7 +18,16 @@ teardown() {
 
 # Whether it ended with one line, and the fake QEMU is still alive.
 refused() { # STATUS REGULAR-EXPRESSION
-	[ "$status" = "$1" ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
+	[ "$status" = "$1" ] && [[ $err != *$'\n'* && $err =~ $2 ]] && kill -0 "$fake_pid"
+}
+
+# Whether what runs as $pid has said that, or has ended.
+says_or_ends() { # TEXT
+	grep -q "$1" "$BATS_TEST_TMPDIR/err" || ! kill -0 "$pid" 2>/dev/null
+}
+
+has_touched_all() {
+	awk '/^Referenced:/ { kib += $2 } END { exit kib < 32 * 1024 }' "/proc/$fake_pid/smaps"
 }
 
 @test "the growth curve is drawn as text and as a picture" {
@@ -45,15 +53,10 @@ refused() { # STATUS REGULAR-EXPRESSION
 	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" profile --method refs --to 10s >"$BATS_TEST_TMPDIR/out" \
 		2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
-	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
-		kill -0 $pid
-		timeout 0.05 tail --pid=$pid -f /dev/null || true
-	done
+	wait_until 300 says_or_ends armed
 	# Stopped before it has touched anything, it would be refused.
-	until awk '/^Referenced:/ { kib += $2 } END { exit kib < 32 * 1024 }' "/proc/$fake_pid/smaps"; do
-		kill -0 $pid
-		timeout 0.05 tail --pid=$pid -f /dev/null || true
-	done
+	wait_until 300 has_touched_all
+	kill -0 $pid
 	kill -STOP "$fake_pid"
 	wait $pid
 	kill -CONT "$fake_pid"
@@ -435,10 +438,8 @@ measured_128_mib() {
 	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" sample --window 3600s \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
-	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
-		kill -0 $pid
-		timeout 0.05 tail --pid=$pid -f /dev/null || true
-	done
+	wait_until 300 says_or_ends armed
+	grep -q armed "$BATS_TEST_TMPDIR/err"
 	kill -KILL "$fake_pid"
 	status=0
 	wait $pid || status=$?

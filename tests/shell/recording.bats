@@ -29,12 +29,7 @@ json() { # EXPRESSION
 }
 
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
-	local expected=$1 re=$2
-	shift 2
-	run --separate-stderr timeout 300 "$virt_wss" "$@"
-	echo "$status: $output: $stderr"
-	[ "$status" = "$expected" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
-		grep -qE "$re" <<<"$stderr"
+	fails "$@" && [ -z "$out" ]
 }
 
 bats_require_minimum_version 1.5.0

@@ -7,6 +7,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
 long="a-rather-long-name-of-a-guest-in-production-17"
@@ -66,12 +68,7 @@ piped() { # ARGUMENT... -> out
 }
 
 refused() { # REGULAR-EXPRESSION ARGUMENT...
-	local re=$1
-	shift
-	run --separate-stderr timeout 300 "$virt_wss" "$@"
-	echo "$status: $output: $stderr"
-	[ "$status" = 2 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
-		grep -qE -- "$re" <<<"$stderr"
+	fails 2 "$@" && [ -z "$out" ]
 }
 
 no_wider_than() { # COLUMNS

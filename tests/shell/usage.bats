@@ -5,18 +5,15 @@
 
 bats_require_minimum_version 1.5.0
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 
 # Whether the command fails with this status and one matching line, and prints nothing on
 # stdout except the row of a domain that could not be measured.
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
-	local expected=$1 re=$2 status=0 out err
-	shift 2
-	out=$(timeout 300 "$virt_wss" "$@" 2>"$BATS_TEST_TMPDIR/err") || status=$?
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
-	[ "$status" = "$expected" ] && [ "$(wc -l <<<"$err")" = 1 ] &&
-		grep -qE "$re" <<<"$err" && { [ -z "$out" ] || grep -qE 'unsupported|failed' <<<"$out"; }
+	local status out err
+	fails "$@" && [[ -z $out || $out =~ unsupported|failed ]]
 }
 
 usage() { # REGULAR-EXPRESSION ARGUMENT...
