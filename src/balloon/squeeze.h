@@ -114,7 +114,7 @@ struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
 
 /*
  * Notes that a decision other than to hold could not be carried out. A step is decided on
- * anew, all else is repeated.
+ * again, all else is repeated.
  */
 void wss_squeeze_put_off(struct wss_squeeze *squeeze);
 

@@ -24,7 +24,7 @@
 struct wss_aging {
 	atomic_int references;
 	atomic_bool removed;		  /* the guest has ended or rebooted */
-	bool begins_anew;		  /* whatever the file has */
+	bool ignores_file;		  /* whatever the file has */
 	char *path;			  /* NULL: no file */
 	struct wss_cold_budget *budget;	  /* NULL: none */
 	atomic_uint_fast64_t split_bytes; /* after the newest window */
@@ -72,7 +72,7 @@ struct wss_aging *wss_aging_new_after(struct wss_aging *aging, const char *direc
 	if (aging)
 		wss_aging_remove(aging);
 	if (after)
-		after->begins_anew = true;
+		after->ignores_file = true;
 	return after;
 }
 
@@ -165,7 +165,7 @@ static struct wss_coldness *coldness_load(const struct wss_aging *aging,
 	struct wss_coldness *coldness = NULL;
 	struct wss_error error = WSS_ERROR_INIT;
 
-	if (!ages || !aging->path || aging->begins_anew)
+	if (!ages || !aging->path || aging->ignores_file)
 		return NULL;
 	if (wss_ages_read(aging->path, 0, NULL, ages, NULL, &error) == 0 &&
 	    ages_are_of(ages, key, parts, n) &&
@@ -175,7 +175,7 @@ static struct wss_coldness *coldness_load(const struct wss_aging *aging,
 	wss_coldness_free(coldness);
 	if (error.code && error.code != WSS_ERR_GONE)
 		wss_log_guest(WSS_LOG_WARNING, guest->config.name, guest->config.uuid,
-			      "%s: ages begin anew", error.text);
+			      "%s: ages begin again", error.text);
 	return NULL;
 }
 

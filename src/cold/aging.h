@@ -28,7 +28,7 @@ struct wss_aging *wss_aging_new(const char *directory, const char *uuid,
 				struct wss_cold_budget *budget);
 
 /*
- * The same for a guest that has just rebooted: begins anew, and removes its aging of before (may be NULL), which is
+ * The same for a guest that has just rebooted: begins again, and removes its aging of before (may be NULL), which is
  * to be saved first.
  */
 struct wss_aging *wss_aging_new_after(struct wss_aging *aging, const char *directory,

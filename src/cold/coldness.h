@@ -134,7 +134,7 @@ bool wss_coldness_next(const struct wss_coldness *coldness, uint64_t from,
 		       struct wss_cold_run *ret_run);
 
 /*
- * Restores a new coldness: first a valid timeline, whose numbers of pages are counted anew, then the runs
+ * Restores a new coldness: first a valid timeline, whose numbers of pages are counted again, then the runs
  * in their order. from is the page index at which a run begins.
  */
 void wss_coldness_restore(struct wss_coldness *coldness, const struct wss_cold_timeline *timeline);

@@ -11,7 +11,7 @@
 
 #define HOUR 3600
 
-/* Returns by how much a counter has grown; 0 if that is unknown, or if it began anew. */
+/* Returns by how much a counter has grown; 0 if that is unknown, or if it began again. */
 static uint64_t counter_growth(struct wss_amount before, struct wss_amount now)
 {
 	return before.known && now.known && now.value > before.value ? now.value - before.value : 0;

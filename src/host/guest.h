@@ -99,7 +99,7 @@ uint64_t wss_dirty_log_left_s(uint64_t start_s, uint64_t length_s);
 struct wss_disturbance {
 	bool stopped;	    /* it was paused or stopped, or has crashed */
 	uint64_t paused_ns; /* for how long, as far as that is known */
-	bool reset;	    /* it was reset, so that it boots anew */
+	bool reset;	    /* it was reset, so that it boots again */
 };
 
 /* Operations that depend on the source of the guest. */
@@ -264,7 +264,7 @@ int wss_guest_slots(const struct wss_guest *guest, struct wss_kvm_slots *ret_slo
 
 /*
  * Reads the memory of the guest's QEMU from smaps, separately for guest RAM and for all else. Finds
- * both anew unless the guest is attached, and releases them again. This takes a walk of the
+ * both again unless the guest is attached, and releases them again. This takes a walk of the
  * process's page tables, so call it rarely. Errors of wss_guest_attach() and wss_smaps_read(), and
  * WSS_ERR_FAILED if RAM cannot be distinguished.
  */

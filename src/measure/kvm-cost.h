@@ -28,7 +28,7 @@ struct wss_kvm_cost {
 	}
 
 /*
- * Measures both anew, in a child that takes some 20 ms and at most a second. WSS_ERR_UNSUPPORTED without a usable
+ * Measures both again, in a child that takes some 20 ms and at most a second. WSS_ERR_UNSUPPORTED without a usable
  * /dev/kvm or on another architecture than x86-64; WSS_ERR_FAILED, WSS_ERR_TIMEOUT.
  */
 int wss_kvm_cost_measure(struct wss_kvm_cost *ret_cost, struct wss_error *err);

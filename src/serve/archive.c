@@ -19,7 +19,7 @@
 #define PRUNE_NS (3600 * WSS_NS_PER_S)
 /* How often the history is told how cold the guests' memory is. */
 #define COLDNESS_NS (300 * WSS_NS_PER_S)
-/* How often a history is opened again that was removed and could not be opened anew. */
+/* How often a history is opened again that was removed and could not be opened again. */
 #define REOPEN_NS (10 * WSS_NS_PER_S)
 /* How long to wait for another process that has locked the history, and how long if the last attempt was in vain. */
 #define PATIENCE_MS 500
@@ -137,7 +137,7 @@ void wss_archive_set_limits(struct wss_archive *archive, const struct wss_histor
 
 /* --- in the background --- */
 
-/* Opens the history anew, and takes the lock of the round, which may be another file, too. */
+/* Opens the history again, and takes the lock of the round, which may be another file, too. */
 static int archive_reopen(struct wss_archive *archive, struct wss_error *err)
 {
 	wss_file_close_locked(&archive->lock);
@@ -166,7 +166,7 @@ static int archive_replace(struct wss_archive *archive, struct wss_error *err)
 
 /*
  * Whether samples can be stored. SQLite would go on writing to a file that was removed, so it
- * is opened anew; if that fails, it is tried again later, as it may take long.
+ * is opened again; if that fails, it is tried again later, as it may take long.
  */
 static int archive_check(struct wss_archive *archive, struct wss_error *err)
 {
@@ -186,7 +186,7 @@ static int archive_check(struct wss_archive *archive, struct wss_error *err)
 		return wss_error_prefix(err, "the history was removed, replaced or emptied");
 	}
 	wss_log(WSS_LOG_WARNING,
-		"history %s: it was removed, replaced or emptied, and is opened anew",
+		"history %s: it was removed, replaced or emptied, and is opened again",
 		archive->path);
 	return 0;
 }

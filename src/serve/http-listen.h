@@ -71,7 +71,7 @@ bool wss_http_listener_works(const struct wss_http_listener *listener);
 bool wss_http_listener_is_passed(const struct wss_http_listener *listener);
 
 /*
- * Listens anew at the same address, and shuts the old socket down for all who have it. Its descriptor is -1 on
+ * Listens again at the same address, and shuts the old socket down for all who have it. Its descriptor is -1 on
  * failure, and the next call tries again. One that a service manager passed is only closed: WSS_ERR_FAILED at the first
  * call, -1 without an error later. Other errors are those of wss_http_listen().
  */

@@ -138,7 +138,7 @@ static size_t listeners_count(const struct wss_http *http)
 }
 
 /*
- * Listens anew where nobody listens any more, and if all is set, wherever the socket is our own: a process that has
+ * Listens again where nobody listens any more, and if all is set, wherever the socket is our own: a process that has
  * been taken over can have changed it, or passed it on. Returns at how many addresses that do it had ended.
  */
 static size_t listeners_reopen(struct wss_http *http, bool all)

@@ -15,7 +15,7 @@
  *   config-advice.h  settings that keep memory on the host, or would let more of it come back
  *   *-report.h, backtest-chart.h  rows and pictures
  *
- * It has no thread, and keeps nothing: each advice is made anew from the history.
+ * It has no thread, and keeps nothing: each advice is made from the history.
  *
  * Begin with this file. New evidence for a size is read in advice.c, and in replay.c from the hours
  * before alone; it is a member of struct wss_sizing_state and a reason in enum wss_sizing_reason,
@@ -194,7 +194,7 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 			struct wss_sizing *ret_sizing);
 
 /*
- * Sizes the guest anew from the figures that wss_sizing_compute() has found in its windows, with another
+ * Sizes the guest again from the figures that wss_sizing_compute() has found in its windows, with another
  * rule, policy or state. Without effect while it is too early.
  */
 void wss_sizing_recommend(struct wss_sizing *sizing, const struct wss_sizing_rule *rule,

@@ -81,7 +81,7 @@ void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watc
 	if (!guest->visit)
 		guest_hold_after_reboot(guest, options->boot_ns);
 	wss_log_guest(WSS_LOG_INFO, guest->watched.name, guest->watched.uuid,
-		      "has rebooted: its ages begin anew");
+		      "has rebooted: its ages begin again");
 }
 
 /* --- samples --- */

@@ -106,7 +106,7 @@ static int lister_start(struct wss_lister *lister, struct wss_error *err)
 	return 0;
 }
 
-/* The next one opens libvirt anew: a connection that has failed once fails for ever. */
+/* The next one opens libvirt again: a connection that has failed once fails for ever. */
 static void lister_lose(struct wss_lister *lister)
 {
 	lister->next_ns = wss_clock_now_ns() + WSS_WATCH_RECONNECT_NS;

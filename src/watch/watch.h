@@ -58,7 +58,7 @@
  *
  * A guest that has restarted, that is in another QEMU process, begins again with a canary. So does one that has
  * rebooted within its QEMU, which only an event of libvirt tells: one that comes while libvirt cannot be reached
- * is not noticed. Both are left alone while they boot, and the ages of their memory begin anew.
+ * is not noticed. Both are left alone while they boot, and the ages of their memory begin again.
  *
  * The ages of all guests share one budget of memory. When it is short, the guest whose ages take most has them by
  * 2 MiB from then on, which its samples say.

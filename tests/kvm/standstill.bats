@@ -21,7 +21,7 @@ teardown() {
 	! mountpoint -q "$embed_root/debug" || umount "$embed_root/debug"
 }
 
-# It touches its pages anew in each pass, so that it touches all of them in any part of a window.
+# It touches its pages again in each pass, so that it touches all of them in any part of a window.
 start() { # TOUCH [backing=…]
 	guest=web$BATS_TEST_NUMBER
 	hogs=()

@@ -77,7 +77,7 @@ libvirt_hold() {
 	done
 }
 
-# The watchdog's command must not reach a QEMU that is stopped: libvirt then connects to its monitor anew while an answer
+# The watchdog's command must not reach a QEMU that is stopped: libvirt then connects to its monitor again while an answer
 # to the controller waits there, may take that for its own, and kills the guest. libvirtd would stay connected.
 @test "a QEMU that does not answer delays neither the other guest nor the end" {
 	local stopped steps sockets

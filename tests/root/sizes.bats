@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Guests run at the size that recommend gives them: each one is measured, booted anew with that much memory, and does its
+# Guests run at the size that recommend gives them: each one is measured, booted again with that much memory, and does its
 # work without running out of it. What they touch is a small part of what they hold.
 
 load balloon-functions.sh

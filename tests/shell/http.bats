@@ -211,7 +211,7 @@ json() { # EXPRESSION of the body, as $j
 	[ "$status" = 143 ]
 }
 
-@test "a socket that somebody else shuts down is made anew" {
+@test "a socket that somebody else shuts down is made again" {
 	begin_both
 	# Whoever has a descriptor of it can do that: here root, or the same user, by pidfd_getfd.
 	cat >shut.py <<-'END'

@@ -94,10 +94,10 @@ has_stored() { # N
 }
 
 removals_told() {
-	grep -c 'warning: history h.db: it was removed, replaced or emptied, and is opened anew$' err
+	grep -c 'warning: history h.db: it was removed, replaced or emptied, and is opened again$' err
 }
 
-@test "a history that was removed is opened anew, which is told once" {
+@test "a history that was removed is opened again, which is told once" {
 	begin
 	local kind
 	for kind in 'rm h.db h.db-*' 'rm h.db*' 'rm h.db' 'mv h.db old.db'; do
@@ -137,7 +137,7 @@ removals_told() {
 	[ ! -e old.db-wal ] || [ ! -s old.db-wal ]
 }
 
-@test "a history that cannot be opened anew is told once, and is opened later" {
+@test "a history that cannot be opened again is told once, and is opened later" {
 	begin
 	rm h.db h.db-*
 	ln -s nowhere h.db

@@ -403,7 +403,7 @@ TEST(test_do_not_survive_a_restart_of_the_guest)
 	wss_aging_unref(aging);
 }
 
-/* A guest that migrates away and back is another process, whose memory was written anew. */
+/* A guest that migrates away and back is another process, whose memory was written again. */
 TEST(test_do_not_survive_a_migration)
 {
 	struct wss_aging *aging = wss_aging_new(tree, UUID_A, NULL);
@@ -517,7 +517,7 @@ TEST(test_looks_after_small_discards)
 	assert_int_equal(looks, 0);
 	add_rss(aging, 481);
 	assert_int_equal(looks, 1);
-	/* From then on it counts anew. */
+	/* From then on it counts again. */
 	add_rss(aging, 466);
 	assert_int_equal(looks, 1);
 	add_rss(aging, 464);

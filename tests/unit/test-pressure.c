@@ -58,7 +58,7 @@ TEST(test_kinds)
 		}
 }
 
-/* A counter that begins anew, or is unknown for a while, is no sign; nor is the same time twice. */
+/* A counter that begins again, or is unknown for a while, is no sign; nor is the same time twice. */
 TEST(test_resets)
 {
 	struct wss_pressure pressure = {.n = 0};

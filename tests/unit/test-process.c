@@ -312,7 +312,7 @@ static void test_options_of_another_program(void **unused)
 		assert_int_equal(write(fd, cmdline, len), len);
 		close(fd);
 		assert_int_equal(symlink(table[i].open, make_path(path, "%s/fd/9", tree)), 0);
-		/* Each window looks anew. */
+		/* Each window looks again. */
 		for (int n = 0; n < 2; n++)
 			wss_domxml_see_process(&config, &process);
 		if (strcmp(config.launch_security, table[i].security) != 0 ||

@@ -74,7 +74,7 @@ TEST(test_locked)
 	fake_touch(fake, FAKE_LOCK);
 	assert_int_equal(wss_guest_refresh(fake->guest, NULL), 0);
 	assert_true(config->locked);
-	/* A refresh may read the configuration anew, which does not have it. */
+	/* A refresh may read the configuration again, which does not have it. */
 	config->locked = false;
 	assert_int_equal(wss_guest_check_ready(fake->guest, NULL), 0);
 	assert_true(config->locked);

@@ -139,7 +139,7 @@ static void test_memory_between_walks(void **unused)
 	assert_int_equal(memory.qemu_bytes, sample.memory.qemu_bytes.value);
 	qemu_bytes = memory.qemu_bytes;
 	wss_window_close(window);
-	/* Also in a window that is opened anew. */
+	/* Also in a window that is opened again. */
 	window = open_window(&null_method);
 	begin(window);
 	sample = read_sample(window);
