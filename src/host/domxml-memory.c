@@ -107,7 +107,7 @@ static void element_print(xmlDoc *doc, xmlNode *node, char *ret_text)
 	xmlBuffer *buffer = xmlBufferCreate();
 	int length = buffer ? xmlNodeDump(buffer, doc, node, 0, 0) : -1;
 
-	if (length > 0 && length < WSS_ELEMENT_MAX)
+	if (length > 0 && length < WSS_DOMXML_ELEMENT_MAX)
 		memcpy(ret_text, xmlBufferContent(buffer), (size_t)length + 1);
 	if (buffer)
 		xmlBufferFree(buffer);

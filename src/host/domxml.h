@@ -19,7 +19,7 @@
 #define WSS_DISK_NAME_MAX 16
 #define WSS_CHAINED_MAX 32
 #define WSS_DOMXML_MAX (4U * 1024 * 1024) /* largest XML that is parsed */
-#define WSS_ELEMENT_MAX 1024
+#define WSS_DOMXML_ELEMENT_MAX 1024
 
 enum wss_backing { WSS_BACKING_ANON, WSS_BACKING_MEMFD, WSS_BACKING_FILE };
 
@@ -42,12 +42,12 @@ struct wss_domxml {
 	 * The <memballoon> that gives most memory back: as it is, with autodeflate, free page
 	 * reporting and statistics. "" if it has no such thing, or is too long.
 	 */
-	char better_balloon[WSS_ELEMENT_MAX];
+	char better_balloon[WSS_DOMXML_ELEMENT_MAX];
 	/*
 	 * The <memoryBacking> without huge pages and locked, and with memfd if the memory would otherwise get into a file
 	 * on disk, because it is said to be shared or private; "" if it has neither, or is too long.
 	 */
-	char better_backing[WSS_ELEMENT_MAX];
+	char better_backing[WSS_DOMXML_ELEMENT_MAX];
 	enum wss_backing backing; /* <memoryBacking><source type=…> */
 	/* <memoryBacking><hugepages>, or <pagesize> of a memory device, larger than the host's pages; perhaps not for all */
 	bool hugepages;
