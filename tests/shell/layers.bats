@@ -32,13 +32,13 @@ strangers() { # RE ALLOWED
 
 @test "each room uses only rooms above it in HACKING's table, which has all" {
 	local above=' ' row room used
-	for row in $(sed -nE 's,^\| `(src/)?([a-z]+)/` \|.*,\1\2,p' HACKING.md); do
+	while read -r row; do
 		room=${row#src/}
 		for used in $(allowed "$row"); do
 			[ "$used" = "$room" ] || [[ $above == *" $used "* ]] || { echo "$room uses $used"; return 1; }
 		done
 		above+="$room "
-	done
+	done < <(sed -nE 's,^\| `(src/)?([a-z]+)/` \|.*,\1\2,p' HACKING.md)
 	diff <(tr ' ' '\n' <<<"$above" | grep . | sort) <(folders | sed 's,^src/,,' | sort)
 }
 
@@ -62,7 +62,8 @@ strangers() { # RE ALLOWED
 		name=${room#src/}
 		comment=$(sed -n '2,/\*\/$/p' "$room/$name.h")
 		echo "$name: $(wc -l <<<"$comment") lines"
-		[ "$(wc -l <<<"$comment")" -ge 10 ] && [ "$(wc -l <<<"$comment")" -le 30 ]
+		[ "$(wc -l <<<"$comment")" -ge 10 ]
+		[ "$(wc -l <<<"$comment")" -le 30 ]
 		[ "$(sed -n 2p <<<"$comment" | cut -d : -f 1)" = " * The room $name/" ]
 		for word in '([iI]n:| in )' '([oO]ut:| out )' '(thread|worker)' 'Begin with'; do
 			grep -qE "$word" <<<"$comment" || { echo "no $word"; return 1; }
