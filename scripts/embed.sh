@@ -141,22 +141,22 @@ fair_clock() { # -> fair_ms
 
 # Wait until COMMAND succeeds. SECONDS is what that takes at most on a machine that is neither slow nor busy; the deadline only
 # ends what hangs: ten times as long, and never less than five minutes, by that clock. The pauses between two looks become
-# longer, up to 0.3 s, and are no sleep(1): what tests wait for took more processes than what they do.
-wait_until() { # SECONDS COMMAND...
-	local end pause looks=0 never='' status=0
+# longer, up to 0.3 s, and are no sleep(1): what tests wait for took more processes than what they do. Nor do they change $!.
+wait_until() { # SECONDS COMMAND..., which may set what it likes
+	local wait_ends wait_pause wait_looks=0 wait_never='' wait_result=0
 	fair_clock
-	end=$((fair_ms + 10000 * ($1 > 30 ? $1 : 30)))
+	wait_ends=$((fair_ms + 10000 * ($1 > 30 ? $1 : 30)))
 	shift
 	until "$@"; do
 		fair_clock
-		[ $fair_ms -lt $end ] || { status=1; break; }
-		# A pipe that nobody writes to.
-		[ -n "$never" ] || exec {never}<> <(:)
-		printf -v pause '0.%02d' $(((looks += 2) < 30 ? looks : 30))
-		read -rt "$pause" -u "$never" || :
+		[ $fair_ms -lt $wait_ends ] || { wait_result=1; break; }
+		# A socket to which nobody writes.
+		[ -n "$wait_never" ] || exec {wait_never}<>/dev/udp/127.0.0.1/9
+		printf -v wait_pause '0.%02d' $(((wait_looks += 2) < 30 ? wait_looks : 30))
+		read -rt "$wait_pause" -u "$wait_never" || :
 	done
-	[ -z "$never" ] || exec {never}>&-
-	return $status
+	[ -z "$wait_never" ] || exec {wait_never}>&-
+	return $wait_result
 }
 
 embed_guest_said() { # NAME REGULAR-EXPRESSION
