@@ -72,6 +72,22 @@ runs() {
 	[[ $out == *"check-builds failed"*"the linker is missing"*"0 passed, 1 failed" ]]
 }
 
+@test "the summary says that no test of real KVM could run" {
+	local results=$dir/build/tests/kvm/measure.trs
+	mkdir -p "${results%/*}"
+	printf '.PHONY: check-kvm\ncheck-kvm:\n\t@sh ./$@\n' >>"$dir/build/Makefile"
+	echo "cp results $results" >"$dir/build/check-kvm"
+	printf ':tier: kvm\n:test-result: SKIP one: no KVM\n' >"$dir/build/results"
+	echo ':test-result: SKIP two: no KVM' >>"$dir/build/results"
+	check kvm
+	[ "$status" = 0 ]
+	[[ $out == *$'\nno real KVM here: 2 tests not run\n'*"0 passed, 0 failed, 2 skipped" ]]
+	echo ':test-result: PASS three' >>"$dir/build/results"
+	check kvm
+	[ "$status" = 0 ]
+	[[ $out != *"no real KVM"* ]]
+}
+
 @test "a tier that is killed before its end is a failure" {
 	# Its parent is make, whose parent runs the tier.
 	echo 'kill -KILL $(ps -o ppid= -p $PPID)' >>"$dir/build/check-quick"
