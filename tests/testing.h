@@ -16,7 +16,7 @@
 /* Tests, their fixtures and the callbacks they pass need few of their arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define TESTS_MAX 64
+#define TESTS_MAX 100
 
 /* cmocka passes over the places without a test. */
 static struct CMUnitTest all_tests[TESTS_MAX];

@@ -24,9 +24,11 @@ struct wss_measure {
 	struct wss_measure_place place;
 	const struct wss_tracker_ops *ops;
 	struct wss_window *window;
-	bool first_window;	/* shares the deadline of opening the guest */
-	bool read;		/* a sample of this window has been read: it must not begin again */
-	bool untold;		/* the observer has yet to get its pages */
+	bool first_window; /* shares the deadline of opening the guest */
+	bool read;	   /* a sample of this window has been read: it must not begin again */
+	bool untold;	   /* the observer has yet to get its pages */
+	bool went_on;	  /* after they were read: what has been touched since is to be read, too */
+	uint64_t read_ns; /* when they were read */
 	struct wss_sample last; /* of this window, for the observer */
 };
 
@@ -124,20 +126,30 @@ int wss_measure_open(struct wss_target *target, const struct wss_measure_options
 	return r;
 }
 
+/* What is touched while they are read may be missing. */
+static struct wss_page_view measure_read_pages(struct wss_measure *measure)
+{
+	struct wss_page_view unknown = {.touched = {.known = false}};
+
+	if (measure->went_on) {
+		measure->read_ns = wss_clock_now_ns();
+		if (wss_window_read_pages(measure->window, NULL) < 0)
+			return unknown;
+	}
+	return wss_window_pages(measure->window);
+}
+
 static void measure_tell_pages(struct wss_measure *measure)
 {
 	const struct wss_measure_observer *observer = &measure->options->observer;
-	struct wss_measure_pages pages;
+	struct wss_measure_pages pages = {.sample = &measure->last};
 
 	if (!measure->untold)
 		return;
 	measure->untold = false;
-	pages = (struct wss_measure_pages){
-		.start_ns = wss_window_start_ns(measure->window),
-		.end_ns = wss_clock_now_ns(),
-		.view = wss_window_pages(measure->window),
-		.sample = &measure->last,
-	};
+	pages.view = measure_read_pages(measure);
+	pages.start_ns = wss_window_start_ns(measure->window);
+	pages.end_ns = measure->read_ns;
 	observer->pages(&pages, observer->opaque);
 }
 
@@ -294,6 +306,8 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
 		     struct wss_error *err)
 {
 	measure->read = true;
+	measure->went_on = false;
+	measure->read_ns = wss_clock_now_ns();
 	if (wss_window_read(measure->window, ret_sample, err) < 0)
 		return measure_failed(measure, ENDED_WITHIN, err);
 	if (measure->options->observer.pages) {
@@ -320,6 +334,7 @@ int wss_measure_go_on(struct wss_measure *measure, struct wss_error *err)
 	const struct wss_measure_observer *observer = &measure->options->observer;
 	uint64_t until_ns;
 
+	measure->went_on = true;
 	wss_gate_leave(measure->place.gate, measure->place.ticket);
 	wss_deadline_pause(&measure->target->deadline);
 	while ((until_ns = observer->until_ns(observer->opaque)) > wss_clock_now_ns()) {
@@ -331,10 +346,10 @@ int wss_measure_go_on(struct wss_measure *measure, struct wss_error *err)
 			return -1;
 		if (r > 0)
 			return wss_error_set(err, WSS_ERR_GONE, HAS_ENDED);
+		/* As in the window: what the host unmaps must have been seen before. */
+		if (wss_window_poll(measure->window, err) < 0)
+			return measure_failed(measure, HAS_ENDED, err);
 	}
-	/* Whether its pages are still known. */
-	if (wss_window_poll(measure->window, err) < 0)
-		return measure_failed(measure, HAS_ENDED, err);
 	return until_ns ? 0 : 1;
 }
 

@@ -513,6 +513,19 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
+int wss_window_read_pages(struct wss_window *window, struct wss_error *err)
+{
+	struct wss_cpu_time since = cpu_now();
+	struct wss_reading reading;
+	int r;
+
+	if (window->tracker->ops->want_pages)
+		window->tracker->ops->want_pages(window->tracker);
+	r = read_tracker(window, &reading, err);
+	cpu_charge(window, since);
+	return r;
+}
+
 bool wss_window_spoilt(const struct wss_window *window)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;

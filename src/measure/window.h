@@ -129,7 +129,12 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
 
 /*
- * Returns the pages that the last wss_window_read() has counted, if each of them is known
+ * Counts the pages again, for a window that has gone on after wss_window_read(). If this fails, none of them is known any more.
+ */
+int wss_window_read_pages(struct wss_window *window, struct wss_error *err);
+
+/*
+ * Returns the pages that the last wss_window_read() or wss_window_read_pages() has counted, if each of them is known
  * exactly. Valid until the next begin.
  */
 struct wss_page_view wss_window_pages(const struct wss_window *window);

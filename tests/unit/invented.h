@@ -60,13 +60,17 @@ static struct invented {
 	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
 	atomic_uint dearer;		 /* as many times as that; 0: once */
 	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
-	unsigned slow_refresh_us;	 /* libvirt takes its time */
+	/* What a window has instead whose pages are read so long after it was armed, or later; NULL: nothing else. */
+	struct wss_pageset *touched_later;
+	uint64_t later_ns;
+	unsigned slow_refresh_us; /* libvirt takes its time */
 	/* Of invented processor time, before each window, after it, and whenever it is published. */
 	uint64_t burns_ns;
 	_Atomic uint64_t burnt_ns;
 	/* Calls of libvirt since its pages were read; the most of them before a window began that followed one. */
 	atomic_uint calls, most_calls;
 	atomic_bool pages_read;
+	atomic_uint polls; /* in the window that was armed last */
 	atomic_uint opens, prepares, begins, closes, published, refused;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
@@ -285,7 +289,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 struct method {
 	struct wss_tracker base;
 	struct invented *guest;
-	bool by_4k, prepared;
+	bool by_4k, prepared, wants_pages, is_later;
 };
 
 static const struct wss_tracker_ops method_ops;
@@ -364,6 +368,7 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 		note_most(&most_arming, ++arming);
 	guest->armed_ns = wss_clock_now_ns();
 	guest->begins++;
+	guest->polls = 0;
 	guest->begun_4k += ((struct method *)tracker)->by_4k;
 	if (guest->pages_read)
 		note_most(&guest->most_calls, guest->calls);
@@ -388,9 +393,14 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 	uint64_t now_ns = wss_clock_now_ns();
 
 	(void)err;
+	guest->polls++;
 	hang_at(guest, HANG_POLL);
 	if (guest->dies)
 		make_zombie(guest->child);
+	if (((struct method *)tracker)->wants_pages)
+		((struct method *)tracker)->is_later =
+			guest->touched_later && now_ns >= guest->armed_ns + guest->later_ns;
+	((struct method *)tracker)->wants_pages = false;
 	faults.value *= dearer ? dearer : 1;
 	*ret_reading = (struct wss_reading){
 		.span = {now_ns, now_ns},
@@ -419,14 +429,21 @@ static int method_predict(struct wss_tracker *tracker, struct wss_prediction *re
 	return 0;
 }
 
+static void method_want_pages(struct wss_tracker *tracker)
+{
+	((struct method *)tracker)->wants_pages = true;
+}
+
 static void method_pages(const struct wss_tracker *tracker, struct wss_page_view *ret_view)
 {
-	struct invented *guest = ((const struct method *)tracker)->guest;
+	const struct method *method = (const struct method *)tracker;
+	struct invented *guest = method->guest;
 
 	guest->calls = 0;
 	guest->pages_read = true;
 	if (guest->touched)
-		ret_view->touched = wss_pages_of_set(guest->touched);
+		ret_view->touched =
+			wss_pages_of_set(method->is_later ? guest->touched_later : guest->touched);
 }
 
 static void method_close(struct wss_tracker *tracker)
@@ -451,6 +468,7 @@ static const struct wss_tracker_ops method_ops = {
 	.prepare = method_prepare,
 	.prepare_stalls = method_prepare_stalls,
 	.begin = method_begin,
+	.want_pages = method_want_pages,
 	.poll = method_poll,
 	.pages = method_pages,
 	.close = method_close,

@@ -1062,6 +1062,40 @@ TEST(test_continuous)
 	end_pages();
 }
 
+/* What is touched after the sample of a window that goes on belongs to that window, too. */
+TEST(test_continuous_windows_are_read_at_their_end)
+{
+	struct wss_pageset *later = wss_pageset_new(64 * WSS_MIB / 4096);
+	struct wss_cold_report report;
+
+	prepare_pages(true);
+	assert_int_equal(wss_pageset_add(later, 1024, 512), 512);
+	guests[0].touched_later = later;
+	guests[0].later_ns = 50 * MS;
+	begin();
+	STEP_UNTIL(told.samples >= 8);
+	report = cold();
+	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].high_bytes, COLD_RAM - 2 * WSS_MIB);
+	end_pages();
+	wss_pageset_free(later);
+}
+
+/* Whatever the host unmaps is seen before, as within a window. */
+TEST(test_continuous_windows_are_polled_to_their_end)
+{
+	unsigned polls;
+
+	prepare_pages(true);
+	options.period_ns = 15 * WSS_NS_PER_S;
+	options.measure.window.curve = true;
+	begin();
+	STEP_UNTIL(told.samples >= 2);
+	polls = guests[0].polls;
+	STEP_UNTIL(guests[0].polls >= polls + 2);
+	assert_int_equal(told.samples, 2);
+	end_pages();
+}
+
 /* Two guests touch a page of so many units each; then their ages take this without those of single pages. */
 static uint64_t prepare_ages(uint64_t first, uint64_t second)
 {
