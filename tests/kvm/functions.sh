@@ -170,6 +170,12 @@ kvm_samples_are_ok() {
 		<<<"$(paste -d ' ' <(field quality) <(field notes))"
 }
 
+# As many windows as a size needs. A busy machine may starve the guest in some.
+kvm_stores_enough() { # COMMAND ARGUMENT...
+	"$@" --window 200ms --count 12 --store
+	[ "$(field quality | grep -c ok)" -ge 10 ]
+}
+
 # Takes a sample, which leaves a QEMU of Proxmox VE that is slow to answer alone. On a busy machine any is.
 kvm_is_answered() { # ARGUMENT...
 	wss "$@"

@@ -80,8 +80,7 @@ os.execv("/firecracker", ["/firecracker"] + sys.argv[3:])' "$jail" "$user" "$@"
 	grep -q '^vm-7,mmu,1' <<<"$out"
 	vms profile vm-7 --to 1s
 	[ "$status" = 0 ]
-	vms sample vm-7 --window 200ms --count 12 --store
-	[ "$status" = 0 ]
+	wait_until 60 kvm_stores_enough vms sample vm-7
 	vms list vm-7 --columns uuid
 	uuid=$(row 1)
 	wss history vm-7 --columns domain,uuid --output csv
