@@ -160,6 +160,16 @@ void wss_text_sanitize(char *text)
 	}
 }
 
+void wss_text_drop_incomplete(char *text)
+{
+	size_t end = strlen(text), last = end;
+
+	while (last && end - last < 3 && ((unsigned char)text[last - 1] & 0xc0) == 0x80)
+		last--;
+	if (last && !wss_text_character(text + last - 1))
+		text[last - 1] = '\0';
+}
+
 char *wss_text_shell_word(const char *text)
 {
 	static const char plain[] =

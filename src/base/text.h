@@ -44,6 +44,9 @@ size_t wss_text_plain(const char *text);
  */
 void wss_text_fit(const char *text, char *ret_text, size_t size);
 
+/* Drops the last character of a text that was cut within it. */
+void wss_text_drop_incomplete(char *text);
+
 /* Returns the text as one word of a POSIX shell, in quotes if need be, malloc()ed; NULL when out of memory. */
 char *wss_text_shell_word(const char *text);
 

@@ -50,6 +50,7 @@ static int read_text(struct json_object *value, const struct wss_json_field *fie
 static void read_message(struct json_object *value, const struct wss_json_field *field, char *place)
 {
 	snprintf(place, field->size, "%s", json_object_get_string(value));
+	wss_text_drop_incomplete(place);
 	for (; *place; place++)
 		if (*place == '\n' || *place == '\r' || *place == '\t')
 			*place = ' ';
@@ -103,6 +104,8 @@ static bool field_has_type(const struct wss_json_field *field, enum json_type ty
 		return type == json_type_object;
 	case WSS_JSON_LIST:
 		return type == json_type_array;
+	case WSS_JSON_HAS:
+		return true;
 	default:
 		return type == json_type_int || type == json_type_double;
 	}
@@ -133,6 +136,9 @@ static int read_field(struct json_object *value, const struct wss_json_field *fi
 				     "\"%s\" has the wrong type: %s instead of %s", field->key,
 				     qmp_json_type_name(value), field_type_name(field));
 	switch (field->type) {
+	case WSS_JSON_HAS:
+		*(struct wss_amount *)(void *)place = wss_amount_of(1);
+		return 0;
 	case WSS_JSON_TEXT:
 		return read_text(value, field, place, err);
 	case WSS_JSON_MESSAGE:

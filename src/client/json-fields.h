@@ -21,6 +21,7 @@ enum wss_json_type {
 	WSS_JSON_NANO,	  /* struct wss_amount: 1e9 times a number from 0 to 9e9, as ns of s */
 	WSS_JSON_OBJECT,  /* struct with the members of table */
 	WSS_JSON_LIST,	  /* calls element for each element */
+	WSS_JSON_HAS,	  /* struct wss_amount: 1, whatever the member is */
 };
 
 struct wss_json_field {

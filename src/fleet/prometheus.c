@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "client/http-get.h"
 #include "client/json-fields.h"
 #include "qmp/jsonline.h"
@@ -57,6 +58,8 @@ struct point {
 struct reading;
 
 /* Longer ones are cut, and no name. */
+/* What an error shows of a page that is not an answer of the API. */
+#define LINE_MAX_BYTES 161
 #define NAME_MAX_BYTES sizeof(((struct wss_cluster_host *)NULL)->name)
 
 struct series {
@@ -72,6 +75,7 @@ struct reading {
 	const uint32_t *by_uuid; /* guests, sorted */
 	char status[16];
 	char error_type[32], error[256]; /* of a status that is "error" */
+	struct wss_amount has_result;	 /* it has a list of series, which may be empty */
 	struct wss_amount is_partial;	 /* of VictoriaMetrics: 1 or 0 */
 	char partial_why[200];		 /* the first warning that says so; "": none */
 	struct wss_prometheus_notes *notes;
@@ -206,6 +210,7 @@ static int read_series(struct json_object *element, void *data, struct wss_error
 
 static const struct wss_json_field data_fields[] = {
 	{"result", WSS_JSON_LIST, 0, 0, NULL, read_series},
+	WSS_JSON_FIELD(reading, "result", WSS_JSON_HAS, has_result),
 };
 WSS_JSON_TABLE(data);
 
@@ -271,7 +276,7 @@ static int answer_parse(struct reading *reading, const char *body, size_t len,
 	qmp_auto_json struct json_object *object = NULL;
 
 	reading->status[0] = reading->error_type[0] = reading->error[0] = '\0';
-	reading->is_partial.known = false;
+	reading->has_result.known = reading->is_partial.known = false;
 	reading->partial_why[0] = '\0';
 	return qmp_json_parse(body, len, &limits, &object, NULL, err) < 0
 		       ? -1
@@ -284,10 +289,23 @@ static bool answer_has_error(const struct reading *reading)
 	return !strcmp(reading->status, "error") && (reading->error[0] || reading->error_type[0]);
 }
 
+/* Copies the first line that says something, without white space around it: what follows says no more. */
+static void first_line(const char *body, char ret_line[LINE_MAX_BYTES])
+{
+	size_t len;
+
+	body += strspn(body, " \t\r\n");
+	snprintf(ret_line, LINE_MAX_BYTES, "%.*s", (int)strcspn(body, "\r\n"), body);
+	wss_text_drop_incomplete(ret_line);
+	for (len = strlen(ret_line); len && strchr(" \t", ret_line[len - 1]); len--)
+		ret_line[len - 1] = '\0';
+}
+
 static int answer_read(struct reading *reading, const char *body, size_t len, long http_status,
 		       struct wss_error *err)
 {
 	struct wss_error broken = WSS_ERROR_INIT;
+	char line[LINE_MAX_BYTES];
 	int r = answer_parse(reading, body, len, &broken);
 
 	if (answer_has_error(reading))
@@ -295,11 +313,11 @@ static int answer_read(struct reading *reading, const char *body, size_t len, lo
 				     reading->error_type,
 				     reading->error_type[0] && reading->error[0] ? ": " : "",
 				     reading->error);
-	/* Its first line: what follows, or ends it, says no more. */
-	if (http_status != 200)
-		return wss_error_set(err, WSS_ERR_FAILED, "HTTP status %ld instead of 200: %.*s",
-				     http_status, (int)wss_u64_min(strcspn(body, "\r\n"), 160),
-				     body);
+	if (http_status != 200) {
+		first_line(body, line);
+		return wss_error_set(err, WSS_ERR_FAILED, "HTTP status %ld instead of 200%s%s",
+				     http_status, *line ? ": " : "", line);
+	}
 	if (r < 0)
 		return wss_error_set(err, broken.code, "%s", broken.text);
 	if (strcmp(reading->status, "success") != 0)
@@ -307,6 +325,11 @@ static int answer_read(struct reading *reading, const char *body, size_t len, lo
 				     "\"status\" is \"%s\" instead of \"success\": is it the "
 				     "API of Prometheus?",
 				     reading->status);
+	/* Else a host would count as empty whose guests nobody has told. */
+	if (!reading->has_result.known)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the answer has no \"data\" with a \"result\": is it the "
+				     "API of Prometheus?");
 	return 0;
 }
 

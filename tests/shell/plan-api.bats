@@ -103,7 +103,9 @@ fleet_api() { # HOSTS GUESTS
 		JSON=[]|an array instead of an object
 		JSON={}|"status" is "" instead of "success"
 		JSON={"status":"error"}|"status" is "error" instead of "success"
-		JSON={"status":"success"}|no virt_wss_host_memory_bytes
+		JSON={"status":"success"}|the answer has no "data" with a "result"
+		JSON={"status":"success","data":{"resultType":"vector"}}|the answer has no "data" with a "result"
+		JSON={"status":"success","data":{"result":[]}}|no virt_wss_host_memory_bytes
 		JSON={"status":"success","data":{"result":{}}}|"result" has the wrong type: an object instead of an array
 		JSON={"status":"success","data":{"result":[7]}}|an integer instead of an object
 		JSON={"status":"success","data":{"result":[{"metric":{},"value":[1,"1"]}]}}|no virt_wss_host_memory_bytes and a usable "instance"
@@ -246,6 +248,23 @@ series_plan() {
 	api $'ERROR=404 page not found\nmore\n'
 	refuses 1 'HTTP status 422 instead of 200: 404 page not found'
 	[[ $stderr == *'page not found' ]]
+	fleet_end
+	# No part of a character, no empty line, and no white space at the end.
+	api "ERROR=$(printf 'x%.0s' {1..159})ünder"
+	refuses 1 'HTTP status 422 instead of 200: xxx'
+	[[ $stderr == *xxx ]]
+	fleet_end
+	api $'ERROR=\r\n <html>\t\r\n<head>'
+	refuses 1 'HTTP status 422 instead of 200: <html>'
+	[[ $stderr == *'<html>' ]]
+	fleet_end
+	api 'ERROR='
+	refuses 1 'HTTP status 422 instead of 200'
+	[[ $stderr == *200 ]]
+	fleet_end
+	api "JSON={\"status\":\"error\",\"error\":\"$(printf 'x%.0s' {1..254})ü\"}"
+	refuses 1 'the API reports an error: xxx'
+	[[ $stderr == *xxx ]]
 	fleet_end
 	text=$(printf 'x%.0s' {1..2000})
 	api "JSON={\"status\":\"error\",\"error\":\"$text\"}"

@@ -92,6 +92,28 @@ TEST(test_sanitize)
 	assert_string_equal(err.text, "c?d: name 'a?b?[2J'");
 }
 
+TEST(test_cut_text_ends_with_a_whole_character)
+{
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+		{"", ""},
+		{"a", "a"},
+		{"a\xc3\xbc", "a\xc3\xbc"},
+		{"a\xc3", "a"},
+		{"\xe2\x82", ""},
+		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+		{"a\xf0\x9f\x98", "a"},
+	};
+	char text[16];
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		strcpy(text, table[i].in);
+		wss_text_drop_incomplete(text);
+		assert_string_equal(text, table[i].out);
+	}
+}
+
 static void encode(unsigned code, char *text)
 {
 	int len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
