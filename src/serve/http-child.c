@@ -5,8 +5,10 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -175,6 +177,37 @@ static const char *request_header(struct MHD_Connection *connection, const char 
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+/* Lines of one name are one list (RFC 9110, 5.3). */
+struct header_lines {
+	const char *name;
+	size_t n, len;
+	char text[REQUEST_BYTES];
+};
+
+static enum MHD_Result header_lines_add(void *opaque, enum MHD_ValueKind kind, const char *name,
+					const char *value)
+{
+	struct header_lines *lines = opaque;
+
+	(void)kind;
+	if (strcasecmp(name, lines->name) != 0)
+		return MHD_YES;
+	lines->len += (size_t)snprintf(lines->text + lines->len, sizeof(lines->text) - lines->len,
+				       "%s%s", lines->n++ ? "," : "", value ? value : "");
+	return lines->len < sizeof(lines->text) ? MHD_YES : MHD_NO;
+}
+
+/* Returns the list in a header, of all its lines, until the next call; NULL: there is none. */
+static const char *request_header_list(struct MHD_Connection *connection, const char *name)
+{
+	static struct header_lines lines;
+
+	lines.name = name;
+	lines.n = lines.len = 0;
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, header_lines_add, &lines);
+	return lines.n ? lines.text : NULL;
+}
+
 static bool comes_by_network(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
@@ -281,7 +314,7 @@ static enum MHD_Result child_on_request(void *cls, struct MHD_Connection *connec
 	const struct wss_http_request request = {
 		.method = method,
 		.path = url,
-		.accept = request_header(connection, "Accept"),
+		.accept = request_header_list(connection, "Accept"),
 		.host = request_header(connection, "Host"),
 		.by_network = comes_by_network(connection),
 		.fresh = age_ns <= WSS_HTTP_FRESH_NS,

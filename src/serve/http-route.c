@@ -88,17 +88,32 @@ static const char *trim(const char *text, size_t *len)
 	return text;
 }
 
+/* The length of what comes before any of the characters ends, but for those in quotes. */
+static size_t part_length(const char *text, const char *ends)
+{
+	bool quoted = false;
+	size_t n;
+
+	for (n = 0; text[n] && (quoted || !strchr(ends, text[n])); n++) {
+		if (quoted && text[n] == '\\' && text[n + 1])
+			n++;
+		else if (text[n] == '"')
+			quoted = !quoted;
+	}
+	return n;
+}
+
 /* Parses the next range and returns what follows it; NULL: there is none. */
 static const char *range_next(const char *at, struct range *ret_range)
 {
 	struct range range = {.wanted = FULL};
-	size_t len = strcspn(at, ",");
+	size_t len = part_length(at, ",");
 	bool first = true;
 
 	if (!*at)
 		return NULL;
 	for (const char *end = at + len, *part = at; part <= end;) {
-		size_t part_len = strcspn(part, ";,"), trimmed = part_len;
+		size_t part_len = part_length(part, ";,"), trimmed = part_len;
 		const char *text = trim(part, &trimmed);
 
 		if (first) {
@@ -135,7 +150,9 @@ static int range_fits(const struct range *range, const char *type, const char *v
 
 unsigned wss_http_accept(const char *accept, const char *type, const char *version, bool *ret_named)
 {
-	unsigned wanted = accept ? 0 : FULL;
+	/* An empty list wants nothing in particular. */
+	bool any = !accept || !accept[strspn(accept, SPACES ",")];
+	unsigned wanted = any ? FULL : 0;
 	struct range range;
 	int best = 0;
 

@@ -83,7 +83,8 @@ TEST(test_unacceptable)
 {
 	assert_status("GET", "/metrics", "application/json", 406);
 	assert_status("GET", "/metrics", "*/*;q=0", 406);
-	assert_status("GET", "/metrics", "", 406);
+	assert_page("/metrics", "", WSS_HTTP_PROMETHEUS);
+	assert_page("/metrics", " , ,", WSS_HTTP_PROMETHEUS);
 	assert_status("GET", "/metrics", ";;;,,;q=1", 406);
 	assert_status("GET", "/api/v1/guests", "text/html", 406);
 	assert_page("/api/v1/guests", "text/html,*/*;q=0.1", WSS_HTTP_GUESTS);
@@ -108,6 +109,11 @@ TEST(test_weights)
 	/* A wildcard after the range that names the type does not count. */
 	assert_int_equal(wss_http_accept("a/b;q=0,*/*", "a/b", NULL, NULL), 0);
 	assert_int_equal(wss_http_accept(NULL, "a/b", NULL, NULL), 1000);
+	/* What is in quotes separates nothing. */
+	assert_int_equal(wss_http_accept("a/b;c=\"d;q=0\"", "a/b", NULL, NULL), 1000);
+	assert_int_equal(wss_http_accept("c/d;e=\"\\\", a/b, f", "a/b", NULL, NULL), 0);
+	assert_int_equal(wss_http_accept("c/d;e=\"\\\", a/b\";q=0, a/b;q=0.5", "a/b", NULL, NULL),
+			 500);
 }
 
 TEST(test_methods_and_paths)

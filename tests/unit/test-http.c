@@ -243,6 +243,11 @@ TEST(test_pages_are_served)
 		      "HTTP/1.1 405", "\n");
 	assert_answer("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: image/png\r\n\r\n",
 		      "HTTP/1.1 406", "\n");
+	assert_answer(
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: image/png\r\naccept: text/*\r\n\r\n",
+		"HTTP/1.1 200", "first\n");
+	assert_answer("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept:\r\n\r\n", "HTTP/1.1 200",
+		      "first\n");
 }
 
 TEST(test_nonsense)
