@@ -493,6 +493,15 @@ static bool threads_live(const struct wss_standstill *standstill)
 	return standstill->n;
 }
 
+/* Whether the argument is that of an option that may say where interrupts are emulated. */
+static bool option_has_irqchip(const char *before)
+{
+	const char *name = before + strspn(before, "-");
+
+	return *before == '-' &&
+	       (!strcmp(name, "machine") || !strcmp(name, "M") || !strcmp(name, "accel"));
+}
+
 /*
  * Whether a vCPU that is idle sleeps in the kernel, as on x86 and ARM. Not where QEMU was told to emulate the interrupt
  * controller (kernel_irqchip=off), as nobody does but who debugs it.
@@ -505,14 +514,17 @@ static bool process_idles_in_kvm(const struct wss_process *process, bool kvm)
 	const bool known = false;
 #endif
 	wss_auto_free char *cmdline = NULL;
+	const char *before = "";
 	size_t len, at = 0;
 
 	if (!kvm || !known ||
 	    wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len) < 0)
 		return false;
-	for (; at < len; at += strlen(cmdline + at) + 1)
-		if (strstr(cmdline + at, "irqchip=off"))
+	for (; at < len; at += strlen(cmdline + at) + 1) {
+		if (option_has_irqchip(before) && strstr(cmdline + at, "irqchip=off"))
 			return false;
+		before = cmdline + at;
+	}
 	return true;
 }
 

@@ -402,10 +402,12 @@ TEST(test_kept_by_qemu)
 {
 	static const char *const names[] = {"futex_do_wait", "futex_wait_queue",
 					    "futex_wait_queue_me"};
+	static const char usual[] = "qemu-system-x86_64\0-name\0guest=irqchip=off";
+	static const char emulated[] = "qemu-system-x86_64\0-machine\0pc,kernel_irqchip=off";
 	enum wss_standstill_cause cause;
 	uint64_t ms;
 
-	put_text(tree, "proc/" PID "/cmdline", "qemu-system-x86_64");
+	put_bytes(tree, "proc/" PID "/cmdline", usual, sizeof(usual));
 	put_text(tree, "proc/" PID "/task/4720/wchan", "kvm_vcpu_block");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		put_text(tree, "proc/" PID "/task/4721/wchan", names[i]);
@@ -421,7 +423,7 @@ TEST(test_kept_by_qemu)
 	assert_int_equal(blocked_by(WSS_STANDSTILL_KEPT, 'S', 'R', 60, &cause), 0);
 	/* QEMU itself halts an idle vCPU. */
 	put_text(tree, "proc/" PID "/task/4721/wchan", names[0]);
-	put_text(tree, "proc/" PID "/cmdline", "qemu-system-x86_64 -machine pc,kernel_irqchip=off");
+	put_bytes(tree, "proc/" PID "/cmdline", emulated, sizeof(emulated));
 	assert_int_equal(blocked_by(WSS_STANDSTILL_KEPT, 'S', 'R', 60, &cause), 0);
 }
 
