@@ -158,7 +158,7 @@ WSS_COMMANDS(WSS_COMMAND_DECLARE)
 /*
  * Values of getopt_long() for the options that every command has. A command numbers its own
  * from 1, or uses their letters; options that several commands share begin at a thousand of
- * their own: window-options.h at 2000, files.h at 3000, store-options.h at 4000,
+ * their own: window-options.h at 2000, file-options.h at 3000, store-options.h at 4000,
  * sizing-options.h at 5000, hosts.h at 6000.
  */
 enum {

@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "help-text.h"
 #include "pages/moment.h"
 #include "pages/range-report.h"
@@ -118,7 +118,7 @@ static int load_apart(struct side sides[2], struct wss_error *err)
 	budgets[1]->used_bytes += first_bytes;
 	r = load_side(&sides[1], err);
 	budgets[1]->used_bytes -= first_bytes;
-	return r < 0 ? r : wss_files_alike(sides[0].file, sides[1].file, err);
+	return r < 0 ? r : wss_recfiles_alike(sides[0].file, sides[1].file, err);
 }
 
 /* Visitor for two sides of the same file; opaque is an array of both. */
@@ -358,13 +358,13 @@ static int open_sides(const struct wss_cli *cli, const struct diff_options *opti
 		if (side_split(sides[i].text, &sides[i].path, &sides[i].at_ns, err) < 0)
 			return -1;
 	}
-	if (wss_files_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
+	if (wss_recfiles_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
 		return -1;
 	if (!strcmp(sides[0].path, sides[1].path)) {
 		sides[1].file = sides[0].file;
 		return 0;
 	}
-	return wss_files_open(sides[1].path, options->files.salvage, &sides[1].file, err);
+	return wss_recfiles_open(sides[1].path, options->files.salvage, &sides[1].file, err);
 }
 
 static int load_sides(struct side sides[2], struct wss_error *err)
@@ -375,7 +375,7 @@ static int load_sides(struct side sides[2], struct wss_error *err)
 
 	do {
 		r = files[0] == files[1] ? load_both(sides, err) : load_apart(sides, err);
-		again = r < 0 && wss_files_shorten(files, 2, err);
+		again = r < 0 && wss_recfiles_shorten(files, 2, err);
 		for (int i = 0; i < 2 && again; i++)
 			wss_moment_free(&sides[i].moment);
 	} while (again);

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "help-text.h"
 #include "pages/heat.h"
 #include "pages/marks.h"
@@ -193,7 +193,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	int r;
 
 	for (size_t i = 1; i < n; i++)
-		if (wss_files_alike(files[0], files[i], err) < 0)
+		if (wss_recfiles_alike(files[0], files[i], err) < 0)
 			return -1;
 	for (size_t i = 0; i < n; i++) {
 		windows += wss_recfile_state(files[i])->windows;
@@ -225,11 +225,11 @@ static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options
 	int r;
 
 	for (size_t i = 0; i < n; i++)
-		if (wss_files_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
+		if (wss_recfiles_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
 			return -1;
 	do
 		r = heatmap_read(cli, options, files, n, err);
-	while (r < 0 && wss_files_shorten(files, n, err));
+	while (r < 0 && wss_recfiles_shorten(files, n, err));
 	return r;
 }
 

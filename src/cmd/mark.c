@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "help-text.h"
 #include "host/host.h"
 #include "recording/writer.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "migration/migration-report.h"
@@ -343,11 +343,11 @@ static int migrate_recording(const struct wss_cli *cli, const struct migrate_opt
 	struct wss_recfile *file;
 	int r;
 
-	if (wss_files_open(options->recording, options->files.salvage, &file, err) < 0)
+	if (wss_recfiles_open(options->recording, options->files.salvage, &file, err) < 0)
 		return -1;
 	do
 		r = recording_read(cli, options, file, err);
-	while (r < 0 && wss_files_shorten(&file, 1, err));
+	while (r < 0 && wss_recfiles_shorten(&file, 1, err));
 	wss_recfile_close(file);
 	return r;
 }

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/units.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "help-text.h"
 #include "show/plot.h"
 #include "show/width.h"

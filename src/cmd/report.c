@@ -8,7 +8,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 #include "help-text.h"
 #include "pages/refset-chart.h"
 #include "pages/refset-columns.h"
@@ -186,11 +186,11 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	if (wss_plot_check("--plot", options.files.plot, false, &err) < 0 ||
 	    wss_plot_check("--html", options.html, false, &err) < 0)
 		return wss_cli_error(&err);
-	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
+	r = wss_recfiles_open(cli->domains[0], options.files.salvage, &file, &err);
 	if (r == 0) {
 		do
 			r = report_file(cli, &options, file, &err);
-		while (r < 0 && wss_files_shorten(&file, 1, &err));
+		while (r < 0 && wss_recfiles_shorten(&file, 1, &err));
 	}
 	wss_recfile_close(file);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;

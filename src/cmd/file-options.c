@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/files.h"
+#include "cmd/file-options.h"
 
 #include <string.h>
 
@@ -59,7 +59,8 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 	return 0;
 }
 
-int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err)
+int wss_recfiles_alike(const struct wss_recfile *a, const struct wss_recfile *b,
+		       struct wss_error *err)
 {
 	const struct wss_recording *of_a = wss_recfile_recording(a),
 				   *of_b = wss_recfile_recording(b);
@@ -78,7 +79,7 @@ int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, st
 }
 
 /* Warns if a recording is cut off or damaged. WSS_ERR_FAILED if it has no window. */
-static int files_check(const struct wss_recfile *file, struct wss_error *err)
+static int recfile_check(const struct wss_recfile *file, struct wss_error *err)
 {
 	const struct wss_recfile_state *state = wss_recfile_state(file);
 	const char *path = wss_recfile_name(file);
@@ -102,12 +103,12 @@ static int files_check(const struct wss_recfile *file, struct wss_error *err)
 	return 0;
 }
 
-int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
-		   struct wss_error *err)
+int wss_recfiles_open(const char *path, bool salvage, struct wss_recfile **ret_file,
+		      struct wss_error *err)
 {
 	if (wss_recfile_open(path, salvage, ret_file, err) < 0)
 		return -1;
-	return files_check(*ret_file, err);
+	return recfile_check(*ret_file, err);
 }
 
 void wss_files_note_degraded(const struct wss_recfile *file)
@@ -121,13 +122,13 @@ void wss_files_note_degraded(const struct wss_recfile *file)
 			(unsigned long long)state->windows);
 }
 
-bool wss_files_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err)
+bool wss_recfiles_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		int r = wss_recfile_shorten(files[i], err);
 
 		if (r)
-			return r > 0 && files_check(files[i], err) == 0;
+			return r > 0 && recfile_check(files[i], err) == 0;
 	}
 	return false;
 }
