@@ -14,6 +14,7 @@
 #include "help-text.h"
 #include "pages/moment.h"
 #include "pages/range-report.h"
+#include "recording/recfiles.h"
 
 /* Ranges closer together than 64 KiB are listed as one. */
 #define WITHIN_PAGES 16

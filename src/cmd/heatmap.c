@@ -11,6 +11,7 @@
 #include "pages/marks.h"
 #include "pages/range-report.h"
 #include "pages/refset-chart.h"
+#include "recording/recfiles.h"
 #include "show/plot.h"
 
 static const struct wss_report_layout *const layouts[] = {&wss_heat_layout,

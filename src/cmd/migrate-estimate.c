@@ -14,6 +14,7 @@
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "migration/migration-report.h"
+#include "recording/recfiles.h"
 #include "recording/recorded-writes.h"
 #include "recording/written.h"
 #include "show/progress.h"

@@ -14,6 +14,7 @@
 #include "pages/refset-columns.h"
 #include "pages/refset-report.h"
 #include "pages/refset.h"
+#include "recording/recfiles.h"
 #include "serve/page.h"
 #include "show/plot.h"
 

@@ -7,6 +7,7 @@
  *   session.h    one recording in progress: turns the pages of each window into changes
  *   writer.h     writes them: codec.h encodes, append.h shares the file with the writers of marks
  *   reader.h     opens and checks a file, and replays it to a visitor (replay.c)
+ *   recfiles.h   opens those that a user names, with warnings of what they lack
  *   written.h    how much a guest writes within a time, live; recorded-writes.h: from a recording
  *
  * In: a target (measure/target.h). Out: the file, and from it a struct wss_recording
