@@ -306,3 +306,14 @@ void wss_newfile_release(struct wss_newfile *file)
 	wss_place_release(&file->place);
 	file->temporary[0] = '\0';
 }
+
+int wss_newfile_check_path(const char *path, const char *what, struct wss_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is a directory: give the path of a file in it", what,
+				     path);
+	return 0;
+}

@@ -33,6 +33,9 @@ struct wss_newfile {
  */
 int wss_newfile_check(const char *path, struct wss_error *err);
 
+/* Refuses a path that is a directory; what names the setting with this path in the error. WSS_ERR_USAGE. */
+int wss_newfile_check_path(const char *path, const char *what, struct wss_error *err);
+
 /* What the file of a recording begins with. */
 #define WSS_REC_MAGIC "VWSSREC\n"
 

@@ -130,6 +130,16 @@ int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, stru
 	return 0;
 }
 
+int wss_size_limit_parse(const char *text, const char *what, uint64_t *ret_bytes,
+			 struct wss_error *err)
+{
+	if (wss_size_parse(text, what, ret_bytes, err) < 0)
+		return -1;
+	if (*ret_bytes < WSS_MIB)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is less than 1 MiB", what, text);
+	return 0;
+}
+
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err)
 {

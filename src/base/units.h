@@ -28,6 +28,10 @@ int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struc
  */
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
 
+/* The same of a limit, 1 MiB at least. */
+int wss_size_limit_parse(const char *text, const char *what, uint64_t *ret_bytes,
+			 struct wss_error *err);
+
 /* Parses a decimal integer from min to max. WSS_ERR_USAGE. */
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/newfile.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
@@ -369,7 +370,7 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 	    cold_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
 	run.history = history = wss_xchecked(wss_store_path(&store));
-	r = wss_file_path_check(history, "VIRT_WSS_HISTORY", &err);
+	r = wss_newfile_check_path(history, "VIRT_WSS_HISTORY", &err);
 	if (r == 0)
 		r = wss_ages_find_directory(history, false, &directory, &err);
 	if (r == 0) {

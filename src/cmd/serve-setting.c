@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/newfile.h"
 #include "base/units.h"
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
@@ -73,7 +74,7 @@ static int file_set(const struct wss_serve_setting *setting, struct wss_serve_co
 {
 	return text_set(setting, config, value, what, err) < 0
 		       ? -1
-		       : wss_file_path_check(value, what, err);
+		       : wss_newfile_check_path(value, what, err);
 }
 
 static void text_format(const struct wss_serve_setting *setting,
@@ -178,7 +179,7 @@ static void listen_format(const struct wss_serve_setting *setting,
 static int keep_set(const struct wss_serve_setting *setting, struct wss_serve_config *config,
 		    const char *value, const char *what, struct wss_error *err)
 {
-	return wss_keep_parse(value, what, setting_value(setting, config), err);
+	return wss_history_keep_parse(value, what, setting_value(setting, config), err);
 }
 
 static void keep_format(const struct wss_serve_setting *setting,

@@ -10,57 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "base/number.h"
+#include "base/newfile.h"
 #include "base/units.h"
-
-#define KEEP_MIN_NS (WSS_HISTORY_DAY * WSS_NS_PER_S)
-#define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
-#define SIZE_LIMIT_MIN (1ULL << 20)
-
-int wss_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
-		   struct wss_error *err)
-{
-	const struct wss_history_limits defaults = WSS_HISTORY_LIMITS_DEFAULT;
-	uint64_t ns;
-
-	if (wss_duration_parse(value, KEEP_MAX_NS, what, &ns, err) < 0)
-		return -1;
-	/* What is deleted is lost, and "90" and "3M" probably mean days and months, not seconds and minutes. */
-	if (ns < KEEP_MIN_NS)
-		return wss_error_set(
-			err, WSS_ERR_USAGE,
-			"%s: '%s' is less than a day: give days, such as 90d (a number without a unit is seconds, m is minutes)",
-			what, value);
-	limits->days_s = ns / WSS_NS_PER_S;
-	limits->hours_s = wss_u64_min(defaults.hours_s, limits->days_s);
-	limits->samples_s = wss_u64_min(defaults.samples_s, limits->days_s);
-	return 0;
-}
-
-int wss_size_limit_parse(const char *value, const char *what, uint64_t *ret_bytes,
-			 struct wss_error *err)
-{
-	if (wss_size_parse(value, what, ret_bytes, err) < 0)
-		return -1;
-	if (*ret_bytes < SIZE_LIMIT_MIN)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is less than 1 MiB", what,
-				     value);
-	return 0;
-}
-
-int wss_file_path_check(const char *path, const char *what, struct wss_error *err)
-{
-	struct stat st;
-
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s: '%s' is a directory: give the path of a file in it", what,
-				     path);
-	return 0;
-}
 
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
 		     struct wss_error *err)
@@ -69,14 +22,14 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
 		return 0;
 	options->given = true;
 	if (c == WSS_OPT_KEEP)
-		return wss_keep_parse(value, "--keep", &options->limits, err) < 0 ? -1 : 1;
+		return wss_history_keep_parse(value, "--keep", &options->limits, err) < 0 ? -1 : 1;
 	if (c == WSS_OPT_KEEP_SIZE)
 		return wss_size_limit_parse(value, "--keep-size", &options->limits.max_bytes, err) <
 				       0
 			       ? -1
 			       : 1;
 	options->path = value;
-	return wss_file_path_check(value, "--history", err) < 0 ? -1 : 1;
+	return wss_newfile_check_path(value, "--history", err) < 0 ? -1 : 1;
 }
 
 char *wss_store_path(const struct wss_store_options *options)

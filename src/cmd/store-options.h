@@ -32,18 +32,6 @@ struct wss_store_options {
 	}
 
 /*
- * Parse the value of --keep, a day at least, which starts from the default limits, and a size of 1 MiB at least. what
- * names the option in errors. 0, or -1 with WSS_ERR_USAGE.
- */
-int wss_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
-		   struct wss_error *err);
-int wss_size_limit_parse(const char *value, const char *what, uint64_t *ret_bytes,
-			 struct wss_error *err);
-
-/* Refuses a path that is a directory. what names the option in errors. 0, or -1 with WSS_ERR_USAGE. */
-int wss_file_path_check(const char *path, const char *what, struct wss_error *err);
-
-/*
  * Appends to a message that there is no history how to name another one, and where root's is, if that exists and the caller is
  * another user.
  */

@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -18,30 +17,6 @@ int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_metho
 	if (wss_tracker_parse(value, ret_method, track, err) < 0)
 		return wss_error_prefix(err, "--method");
 	return 0;
-}
-
-bool wss_granularity_is_4k(const char *text)
-{
-	return !strcasecmp(text, "4k") || !strcasecmp(text, "4KiB") || !strcasecmp(text, "4 KiB");
-}
-
-int wss_granularity_parse(const char *text, enum wss_granularity *ret_granularity)
-{
-	static const char *const names[] = {
-		[WSS_GRANULARITY_NATIVE] = "native",
-		[WSS_GRANULARITY_4K] = "4k",
-		[WSS_GRANULARITY_AUTO] = "auto",
-	};
-
-	if (wss_granularity_is_4k(text))
-		text = names[WSS_GRANULARITY_4K];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) != 0)
-			continue;
-		*ret_granularity = (enum wss_granularity)i;
-		return 0;
-	}
-	return -1;
 }
 
 static int parse_granularity(const char *name, struct wss_measure_options *measure,

@@ -30,15 +30,6 @@ enum {
 		"jobs", required_argument, NULL, WSS_OPT_JOBS                  \
 	}
 
-/* The longest that --max-stall takes. */
-#define WSS_MAX_STALL_MAX_NS (60 * WSS_NS_PER_S)
-
-/* Whether a value of --granularity means 4 KiB: "4k", or the form that tables print. */
-bool wss_granularity_is_4k(const char *text);
-
-/* Parses "native", "auto" or a form of "4k". -1: it is none of these. */
-int wss_granularity_parse(const char *text, enum wss_granularity *ret_granularity);
-
 /* Parses the value of --method with wss_tracker_parse(). Returns 0, or -1. */
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
 		     struct wss_track_options *track, struct wss_error *err);

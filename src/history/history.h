@@ -283,6 +283,13 @@ struct wss_history_limits {
 	}
 
 /*
+ * Parses how long to keep days, a day at least; what has another limit is kept no longer. Names the setting, what, in errors.
+ * WSS_ERR_USAGE.
+ */
+int wss_history_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
+			   struct wss_error *err);
+
+/*
  * Deletes data that is too old at time now or exceeds the size limit. If now is far ahead of
  * the data, ages advance gradually: at most one day for each 24 hours with samples. Logs a warning
  * before it deletes much more than passing time makes old, as after a change of the limits. Deletes

@@ -21,6 +21,8 @@
 /* More than this at once is announced. */
 #define USUAL_DAYS 7
 #define USUAL_PART 4 /* of the size limit, too much */
+#define KEEP_MIN_NS (WSS_HISTORY_DAY * WSS_NS_PER_S)
+#define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
 #define BATCH_ROWS "1000"
 #define BATCH_PAGES "1000"
 
@@ -357,4 +359,24 @@ int wss_history_forget(struct wss_history *history, const char *uuid, struct wss
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		wss_db_exec(history, "ROLLBACK", "cannot roll back", NULL);
 	return r;
+}
+
+int wss_history_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
+			   struct wss_error *err)
+{
+	const struct wss_history_limits defaults = WSS_HISTORY_LIMITS_DEFAULT;
+	uint64_t ns;
+
+	if (wss_duration_parse(value, KEEP_MAX_NS, what, &ns, err) < 0)
+		return -1;
+	/* What is deleted is lost, and "90" and "3M" probably mean days and months, not seconds and minutes. */
+	if (ns < KEEP_MIN_NS)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"%s: '%s' is less than a day: give days, such as 90d (a number without a unit is seconds, m is minutes)",
+			what, value);
+	limits->days_s = ns / WSS_NS_PER_S;
+	limits->hours_s = wss_u64_min(defaults.hours_s, limits->days_s);
+	limits->samples_s = wss_u64_min(defaults.samples_s, limits->days_s);
+	return 0;
 }

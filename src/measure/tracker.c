@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -149,4 +150,28 @@ const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
 							      : "measure this guest",
 		      reasons);
 	return NULL;
+}
+
+bool wss_granularity_is_4k(const char *text)
+{
+	return !strcasecmp(text, "4k") || !strcasecmp(text, "4KiB") || !strcasecmp(text, "4 KiB");
+}
+
+int wss_granularity_parse(const char *text, enum wss_granularity *ret_granularity)
+{
+	static const char *const names[] = {
+		[WSS_GRANULARITY_NATIVE] = "native",
+		[WSS_GRANULARITY_4K] = "4k",
+		[WSS_GRANULARITY_AUTO] = "auto",
+	};
+
+	if (wss_granularity_is_4k(text))
+		text = names[WSS_GRANULARITY_4K];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		*ret_granularity = (enum wss_granularity)i;
+		return 0;
+	}
+	return -1;
 }

@@ -61,6 +61,7 @@ enum wss_recorder_choice {
  * retransmission timeout (200 ms), so that no connection of the guest notices.
  */
 #define WSS_MAX_STALL_DEFAULT_NS 100000000ULL
+#define WSS_MAX_STALL_MAX_NS (60 * WSS_NS_PER_S) /* the longest that can be allowed */
 /*
  * Default limit of faults of 4 KiB, which cover 8 GiB. WSS_GRANULARITY_AUTO causes no more
  * faults than that in a guest: at about 2 us each, four seconds of one CPU over the window.
@@ -277,6 +278,12 @@ const char *wss_tracker_names(const char *separator, const char *last, char *ret
  */
 int wss_tracker_parse(const char *text, const struct wss_tracker_ops **ret_ops,
 		      struct wss_track_options *options, struct wss_error *err);
+
+/* Whether text means a granularity of 4 KiB: "4k", or the form that tables print. */
+bool wss_granularity_is_4k(const char *text);
+
+/* Parses "native", "auto" or a form of "4k". -1: it is none of these. */
+int wss_granularity_parse(const char *text, enum wss_granularity *ret_granularity);
 
 /* Returns the value of the method's own option at this place in its table, or its default. */
 uint64_t wss_tracker_option(const struct wss_tracker_ops *ops,
