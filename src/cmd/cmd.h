@@ -8,7 +8,7 @@
  *   *-options.h  options that several commands share
  *   dispatch.h   finds the command; completion.c and help.c know all of them by WSS_COMMANDS
  *   help-text.h  their help, generated from docs/synopsis/
- *   serve-config.h  the settings of serve, from the command line and from files
+ *   serve-options.h  the options of serve: the settings of serve-config.h
  *
  * In: the command line. Out: results on standard output, a line for each error on standard error,
  * and an exit code (enum wss_exit).

@@ -8,9 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/newfile.h"
+#include "base/newfile.h"
 #include "base/units.h"
-#include "cmd/store-options.h"
-#include "cmd/window-options.h"
 
 static void *setting_value(const struct wss_serve_setting *setting, struct wss_serve_config *config)
 {
@@ -207,15 +206,15 @@ static void size_format(const struct wss_serve_setting *setting,
 		snprintf(ret_text, size, "%" PRIu64 "MiB", (uint64_t)(*bytes / WSS_MIB));
 }
 
-const struct wss_serve_type wss_serve_type_duration = {false, duration_set, duration_format};
-const struct wss_serve_type wss_serve_type_share = {false, share_set, share_format};
-const struct wss_serve_type wss_serve_type_share_or_0 = {false, share_or_0_set, share_format};
-const struct wss_serve_type wss_serve_type_text = {false, text_set, text_format};
-const struct wss_serve_type wss_serve_type_file = {false, file_set, text_format};
-const struct wss_serve_type wss_serve_type_flag = {true, flag_set, flag_format};
-const struct wss_serve_type wss_serve_type_method = {false, method_set, text_format};
-const struct wss_serve_type wss_serve_type_granularity = {false, granularity_set, text_format};
-const struct wss_serve_type wss_serve_type_metrics = {false, metrics_set, text_format};
-const struct wss_serve_type wss_serve_type_listen = {false, listen_set, listen_format};
-const struct wss_serve_type wss_serve_type_keep = {false, keep_set, keep_format};
-const struct wss_serve_type wss_serve_type_size = {false, size_set, size_format};
+const struct wss_serve_type wss_serve_type_duration = {duration_set, duration_format};
+const struct wss_serve_type wss_serve_type_share = {share_set, share_format};
+const struct wss_serve_type wss_serve_type_share_or_0 = {share_or_0_set, share_format};
+const struct wss_serve_type wss_serve_type_text = {text_set, text_format};
+const struct wss_serve_type wss_serve_type_file = {file_set, text_format};
+const struct wss_serve_type wss_serve_type_flag = {flag_set, flag_format};
+const struct wss_serve_type wss_serve_type_method = {method_set, text_format};
+const struct wss_serve_type wss_serve_type_granularity = {granularity_set, text_format};
+const struct wss_serve_type wss_serve_type_metrics = {metrics_set, text_format};
+const struct wss_serve_type wss_serve_type_listen = {listen_set, listen_format};
+const struct wss_serve_type wss_serve_type_keep = {keep_set, keep_format};
+const struct wss_serve_type wss_serve_type_size = {size_set, size_format};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The types of the settings of serve: how a value is read and printed. */
+/* The types of settings: how a value is read and printed. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,9 @@
 /* Room for a value as it is printed: of a line of a file, or of all addresses. */
 #define WSS_SERVE_VALUE_MAX 2048
 
+struct wss_serve_setting;
+
 struct wss_serve_type {
-	bool is_flag; /* on the command line it takes no value */
 	/*
 	 * Reads a value, which must live as long as the configuration. what: the name of the setting in
 	 * messages. WSS_ERR_USAGE for a wrong value; WSS_ERR_NO_MEMORY.

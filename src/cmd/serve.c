@@ -10,14 +10,14 @@
 #include "base/newfile.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/serve-config.h"
+#include "cmd/serve-options.h"
 #include "cmd/store-options.h"
 #include "help-text.h"
 #include "measure/kvm-cost.h"
 #include "serve/start-check.h"
 
 struct serve_command {
-	struct wss_serve_typed typed;
+	struct serve_typed typed;
 	/* That the service began with: the settings that cannot change are its. */
 	struct wss_serve_config first;
 	/* Read since, the newest in [newest]: the service may use strings of the one before.
@@ -87,7 +87,7 @@ static int reload_load(struct serve_command *command, struct wss_serve_config *c
 	struct reload_faults faults = {.n = 0};
 
 	wss_serve_config_release(config);
-	if (wss_serve_config_load(&command->typed, config, reload_note_fault, &faults) < 0) {
+	if (serve_config_load(&command->typed, config, reload_note_fault, &faults) < 0) {
 		*err = faults.first;
 		if (faults.n > 1)
 			wss_error_set(err, err->code, "%s (and %u more: see serve --check-config)",
@@ -167,8 +167,7 @@ static int serve_start(struct serve_command *command)
 	struct wss_error error = WSS_ERROR_INIT;
 	int exit_code = 0;
 
-	if (wss_serve_config_load(&command->typed, &command->first, serve_log_fault, &exit_code) <
-	    0)
+	if (serve_config_load(&command->typed, &command->first, serve_log_fault, &exit_code) < 0)
 		return command->typed.check ? WSS_EXIT_USAGE : exit_code;
 	if (command->typed.check)
 		return serve_check_config(command);
@@ -212,8 +211,8 @@ const struct wss_command wss_cmd_serve = {
 	.name = "serve",
 	.summary = "measure all guests continuously, within a budget",
 	.help = wss_help_serve,
-	.long_options = wss_serve_long_options,
-	.take = wss_serve_typed_option,
+	.long_options = serve_long_options,
+	.take = serve_typed_option,
 	.takes = WSS_WORDS_NONE,
 	.values = values,
 	.run = serve_run,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/serve-config.h"
+#include "cmd/serve-options.h"
 #include "fuzz.h"
 
 static void on_fault(const struct wss_error *error, void *opaque)
@@ -24,7 +24,7 @@ static char *settings_of(const void *data, size_t size)
 {
 	struct wss_serve_config config = WSS_SERVE_CONFIG_INIT;
 	wss_auto_close int fd = fuzz_memfd(data, size);
-	struct wss_serve_typed typed = {.words = NULL};
+	struct serve_typed typed = {.words = NULL};
 	unsigned faults = 0;
 	char path[32], *text = NULL;
 	size_t len;
@@ -32,7 +32,7 @@ static char *settings_of(const void *data, size_t size)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	typed.config = path;
-	if (wss_serve_config_load(&typed, &config, on_fault, &faults) == 0) {
+	if (serve_config_load(&typed, &config, on_fault, &faults) == 0) {
 		fuzz_require(!faults);
 		stream = open_memstream(&text, &len);
 		fuzz_require(stream);
