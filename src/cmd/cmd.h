@@ -8,7 +8,7 @@
  *   *-options.h  options that several commands share
  *   dispatch.h   finds the command; completion.c and help.c know all of them by WSS_COMMANDS
  *   help-text.h  their help, generated from docs/synopsis/
- *   serve-options.h  the options of serve: the settings of serve-config.h
+ *   serve-options.h  the options of serve: the settings of serve/settings.h
  *
  * In: the command line. Out: results on standard output, a line for each error on standard error,
  * and an exit code (enum wss_exit).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options of serve: "--NAME" for each setting NAME of the service (serve-config.h), which replaces what its files have.
+ * The options of serve: "--NAME" for each setting NAME of the service (serve/settings.h), which replaces what its files have.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "cmd/cmd.h"
-#include "cmd/serve-config.h"
+#include "serve/settings.h"
 
 extern const struct option serve_long_options[];
 

@@ -8,7 +8,7 @@
  *   guests-page.h, host-page.h, past-page.h  the pages for HTTP
  *   http.h     hands pages and metrics to a process without rights (http-child.h), so that no
  *              client can delay the service; page.h: the page for browsers
- *   config-file.h, notify.h, rights.h, limits.h  settings, service manager, capabilities, limits
+ *   settings.h, notify.h, rights.h, resource-limits.h  settings, service manager, capabilities, limits
  *
  * In: struct wss_serve_options, and the samples of measure/round.h. Out: the history, ages,
  * profiles, metrics (docs/metrics.md) and pages (docs/http-api.md).

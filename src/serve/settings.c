@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/serve-config.h"
+#include "serve/settings.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "base/config-file.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "cmd/serve-setting.h"
+#include "serve/setting-types.h"
 
 #define BLANKS " \t"
 /* Room for the name of a setting in messages: "FILE:LINE: [SECTION] KEY". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/serve-setting.h"
+#include "serve/setting-types.h"
 
 #include <inttypes.h>
 #include <stdio.h>

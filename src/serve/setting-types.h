@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/serve-config.h"
+#include "serve/settings.h"
 
 /* Room for a value as it is printed: of a line of a file, or of all addresses. */
 #define WSS_SERVE_VALUE_MAX 2048
