@@ -35,7 +35,7 @@ static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
 	{"uuid", NULL, "UUID", -36, FIELD(uuid, TEXT), "UUID of the guest"},
 	{"action", NULL, "ACTION", -7, FIELD(action, TEXT),
-	 "Action that --apply would take: shrink, none or refused"},
+	 "Action that the controller would take: shrink, none or refused"},
 	{"from_bytes", NULL, "FROM", 8, FIELD(from_bytes, BYTES),
 	 "Size of the guest now, as its balloon leaves it, in bytes"},
 	{"to_bytes", NULL, "TO", 8, FIELD(to_bytes, BYTES),

@@ -154,7 +154,7 @@ static const struct wss_column host_columns[] = {
 	{"hour_after", NULL, "HOUR-AFTER", 10, HOST_FIELD(after.hour, COUNT),
 	 "The same with the plan, a count"},
 	{"size_limit_bytes", NULL, "MAY-TAKE", 8, HOST_MEMORY(size_limit_bytes),
-	 "Limit for the memory that its guests have together (--overcommit), in bytes"},
+	 "Limit for the memory that its guests have together, its own times the overcommit ratio, in bytes"},
 	{"size_before_bytes", NULL, "SIZES", 8, HOST_SIZES(before.size_bytes),
 	 "Sum of the memory that its guests have now, with QEMU's own, in bytes"},
 	{"size_after_bytes", NULL, "SIZES-AFTER", 11, HOST_SIZES(after.size_bytes),

@@ -49,7 +49,7 @@ static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
 	{"uuid", NULL, "UUID", -36, FIELD(uuid, TEXT), "UUID of the guest"},
 	{"action", NULL, "ACTION", -8, FIELD(action, TEXT),
-	 "squeezed; with --dry-run what would be done: squeeze, or refused"},
+	 "squeezed; in a dry run what would be done: squeeze, or refused"},
 	{"from_bytes", NULL, "FROM", 8, FIELD(from_bytes, BYTES),
 	 "Size of the guest before and after, as its balloon leaves it, in bytes"},
 	{"floor_bytes", NULL, "FLOOR", 8, FIELD(floor_bytes, BYTES),
@@ -57,11 +57,11 @@ static const struct wss_column columns[] = {
 	{"smallest_bytes", NULL, "SMALLEST", 8, FIELD(smallest_bytes, BYTES),
 	 "Smallest size at which the guest was observed, in bytes"},
 	{"steps", NULL, "STEPS", 5, FIELD(steps, COUNT),
-	 "Number of smaller sizes at which it was observed; with --dry-run the largest number"},
+	 "Number of smaller sizes at which it was observed; in a dry run the largest number"},
 	{"observations", NULL, "OBS", 5, FIELD(observations, COUNT),
 	 "Number of observations at all sizes"},
 	{"longest_seconds", NULL, "LONGEST", 8, FIELD(longest_ns, DURATION),
-	 "With --dry-run: the time that it takes if no observation is repeated, down to the "
+	 "In a dry run: the time that it takes if no observation is repeated, down to the "
 	 "floor, in seconds"},
 	{"scanning_edge_bytes", NULL, "SCANS", 8, FIELD(edges.scanning.edge_bytes, BYTES),
 	 "Size below which the guest's kernel begins to scan for memory to reclaim: the middle "
