@@ -229,6 +229,69 @@ measured_often() { # FILE
 	wss -c qemu:///session policy clear "${hung[0]}"
 }
 
+windows_noted() { # FILE -> windows_before
+	local guest
+	declare -gA windows_before=()
+	for guest in "${healthy[@]}"; do
+		windows_before[$guest]=$(windows_of "$1" "$guest")
+	done
+}
+
+measured_further() { # FILE
+	local guest n
+	for guest in "${healthy[@]}"; do
+		n=$(windows_of "$1" "$guest")
+		[ "${n:-0}" -ge $((windows_before[$guest] + 6)) ] || return 1
+	done
+}
+
+# Starts the service with calls that take an hour from when the file slow exists.
+serve_slowly() { # CALLS DIRECTORY NAME
+	[ -e "$WSS_BUILDDIR/tests/tools/slow.so" ] || skip "no tests/tools/slow.so"
+	install -m 755 "$WSS_BUILDDIR/tests/tools/slow.so" "$dir"
+	rm -f "$dir/run/slow" "$dir/run/metrics"
+	slowly=(env LD_PRELOAD="$dir/slow.so" WSS_SLOW="$1:3600" WSS_SLOW_DIR="$2" WSS_SLOW_NAME="$3" WSS_SLOW_WHEN="$dir/run/slow")
+	"${nobody[@]}" "${slowly[@]}" "$virt_wss" -c qemu:///session serve --no-store --period 1s --window 200ms --boot 1ms \
+		--max-pressure 0 --max-stall 5s --textfile "$dir/run/metrics" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	wss_pid=$!
+	wait_until 60 measured_often "$dir/run/metrics"
+	as_nobody touch "$dir/run/slow"
+}
+
+# Windows go on while a call is slow, and the service ends.
+slowness_passes() {
+	wait_until 60 test -s "$dir/run/slow"
+	windows_noted "$dir/run/metrics"
+	wait_until 60 measured_further "$dir/run/metrics" || { cat "$BATS_TEST_TMPDIR/err" "$dir/run/metrics" "$dir/run/slow"; false; }
+	kill -TERM $wss_pid
+	wss_wait
+	[ "$status" = 143 ]
+}
+
+@test "a guest whose files in /proc take an hour to be read stops no window of the others" {
+	local slowly call
+	guests_create
+	for call in open read; do
+		serve_slowly $call "/proc/$(guest_pid h1)" '*'
+		slowness_passes
+	done
+	wss_as=("${nobody[@]}" "${slowly[@]}")
+	wss -c qemu:///session sample --all --window 1s --deadline 5s --output csv
+	[ "$status" = 3 ]
+	grep -q 'h1: timed out after 5.00 s' <<<"$err"
+	hung=()
+	told_apart domain
+}
+
+# Those that the others have are open.
+@test "new connections that take an hour stop no window of guests that need none" {
+	local slowly
+	guests_create
+	serve_slowly connect "$dir/run/libvirt" '*'
+	guests_block
+	slowness_passes
+}
+
 # What the service has throughout two seconds: what comes and goes meanwhile does not count.
 service_counts() { # MOMENT -> threads, sockets
 	local i n

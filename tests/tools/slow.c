@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Slows down calls of a program that loads this by LD_PRELOAD, as only tests do: a disk that is slow, but does not
- * fail.
+ * Slows down calls of a program that loads this by LD_PRELOAD, as only tests do: a disk, a file of /proc or a server
+ * that is slow, but does not fail.
  *
  * WSS_SLOW=CALLS:SECONDS delays each of these calls, separated by commas, on the directory WSS_SLOW_DIR, and on files
  * in it whose name matches the pattern WSS_SLOW_NAME, while the file WSS_SLOW_WHEN exists, to which each delayed call
- * adds a line. CALLS are open, read, write, sync, rename and stat: each stands for all of its kind.
+ * adds a line. CALLS are open, read, write, sync, rename, stat and connect, to a UNIX socket: each stands for all of its
+ * kind.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,8 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,7 +91,7 @@ static void slow_path(const char *call, int dirfd, const char *name)
 	if (n <= 0)
 		return;
 	directory[n] = '\0';
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	snprintf(path, sizeof(path), "%s/%s", directory[1] ? directory : "", name);
 	delay(call, path);
 }
 
@@ -162,6 +165,15 @@ EXPORT int lstat(const char *path, struct stat *st)
 {
 	slow_path("stat", AT_FDCWD, path);
 	return REAL(lstat)(path, st);
+}
+
+EXPORT int connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+	const struct sockaddr_un *server = (const struct sockaddr_un *)address;
+
+	if (address->sa_family == AF_UNIX && server->sun_path[0])
+		slow_path("connect", AT_FDCWD, server->sun_path);
+	return REAL(connect)(fd, address, size);
 }
 
 #define MODE_OF(flags)                                 \
