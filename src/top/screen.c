@@ -61,6 +61,8 @@ bool wss_top_locale(void)
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
+#define TERM_HELP "set TERM=xterm-256color, which most terminals understand"
+
 int wss_top_screen_check(struct wss_error *err)
 {
 	const char *term = getenv("TERM");
@@ -71,18 +73,18 @@ int wss_top_screen_check(struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "standard input and output must be a terminal");
 	if (!term || !*term)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "TERM is not set");
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "TERM is not set: " TERM_HELP);
 	if (setupterm(term, STDOUT_FILENO, &found) != OK)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
 			"the terminal '%s' (TERM) is unknown on this host: install its "
-			"entry of terminfo, or set TERM=xterm-256color, which most "
-			"terminals understand",
+			"entry of terminfo, or " TERM_HELP,
 			term);
 	move = tigetstr("cup");
 	if (!move || move == (char *)-1)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the terminal '%s' (TERM) cannot move its cursor", term);
+				     "the terminal '%s' (TERM) cannot move its cursor: " TERM_HELP,
+				     term);
 	return 0;
 }
 

@@ -355,7 +355,7 @@ ended() { # STATUS
 		ended 5
 		[ "$(wc -l <err)" = 1 ]
 		grep -q '(TERM)\|TERM is not set' err
-		[ "$how" != TERM=nonsense ] || grep -q 'or set TERM=xterm-256color' err
+		grep -q 'set TERM=xterm-256color, which most terminals understand' err
 	done
 	status=0
 	"$virt_wss" top </dev/null >out 2>err || status=$?
