@@ -61,11 +61,13 @@ struct reading;
 /* What an error shows of a page that is not an answer of the API. */
 #define LINE_MAX_BYTES 161
 #define NAME_MAX_BYTES sizeof(((struct wss_cluster_host *)NULL)->name)
+#define UUID_MAX_BYTES sizeof(((struct wss_cluster_guest *)NULL)->uuid)
 
 struct series {
 	struct reading *reading;
-	char instance[NAME_MAX_BYTES + 1], uuid[37], domain[256];
-	char exported_instance[NAME_MAX_BYTES + 1], exported_uuid[37], exported_domain[256];
+	char instance[NAME_MAX_BYTES + 1], uuid[UUID_MAX_BYTES + 1], domain[256];
+	char exported_instance[NAME_MAX_BYTES + 1], exported_uuid[UUID_MAX_BYTES + 1];
+	char exported_domain[256];
 	struct point point;
 };
 
@@ -495,6 +497,8 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 	why = series_lacks_host(series);
 	if (!why && !series->uuid[0])
 		why = "no label \"uuid\"";
+	else if (!why && strlen(series->uuid) >= UUID_MAX_BYTES)
+		why = "a \"uuid\" of more than 36 bytes";
 	else if (!why && !series->domain[0])
 		why = "no label \"domain\"";
 	if (why) {

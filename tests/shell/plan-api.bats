@@ -215,6 +215,9 @@ series_plan() {
 @test "a series without a label of ours, and a guest that no plan can handle, are left out by name" {
 	series 'series += host("host3") + [(dict(l, __name__="virt_wss_domain_info"), "1") for l in (dict(instance="host3", domain="nameless"),)]'
 	series_plan 'left out 1 series of the API: guest nameless has no label "uuid" (--match selects series by their labels)' 'db1' 3
+	# Else both would be one guest.
+	series 'series += host("host3") + [(dict(l, uuid="0" * n), v) for n in (50, 51) for l, v in guest("host3", 7, "long%d" % n)]'
+	series_plan 'left out 2 series of the API: guest long50 has a "uuid" of more than 36 bytes ...' 'db1' 3
 	[[ $stderr == *'1 host is left alone, because a guest on it was left out: host3'* ]]
 	# Its host is none to fill, though it looks empty, and nothing is shrunk or moved there.
 	series 'series += [(dict(__name__="virt_wss_domain_info", instance="host2", uuid="00000000-0000-4000-8000-000000000009"), "1")]'
