@@ -157,7 +157,7 @@ removals_told() {
 
 # How many windows there have been, as HTTP says.
 windows_now() {
-	curl -s --max-time 5 --unix-socket "$dir/http" http://localhost/metrics |
+	curl -s --max-time 300 --unix-socket "$dir/http" http://localhost/metrics |
 		sed -n 's/^virt_wss_windows_total\({.*}\)\? //p'
 }
 
@@ -181,6 +181,7 @@ has_windows_now() { # N
 			# Such a call has begun, and does not end before the windows are counted.
 			wait_until 300 test -s "$dir/slow"
 			before=$(windows_now)
+			[ -n "$before" ]
 			wait_until 300 has_windows_now $((before + 40))
 			echo "$call of $files: $(windows_now) windows after $before: $(cat "$dir/slow")"
 			rm "$dir/slow"
