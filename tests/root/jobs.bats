@@ -7,6 +7,9 @@
 load functions.sh
 load daemon-functions.sh
 
+# So many bytes a second that a job of this disk takes most of a day: none ends while it is looked at.
+slow=1024
+
 setup_file() {
 	root_setup_file libvirtd virsh
 	[ -z "$root_missing" ] || return 0
@@ -66,18 +69,18 @@ is_left_alone() { # JOB
 
 @test "jobs of a disk" {
 	wait_until 60 is_measured
-	on_daemon blockcopy web1 vda "$dir/copy" --format raw --transient-job --bandwidth 1
+	on_daemon blockcopy web1 vda "$dir/copy" --format raw --transient-job --bandwidth $slow --bytes
 	is_left_alone 'block copy of vda'
 	on_daemon blockjob web1 vda --abort
 	wait_until 60 is_measured
 	# The disk gets a backing chain, from which it pulls, or to which it commits.
 	on_daemon snapshot-create-as web1 --disk-only --no-metadata --diskspec "vda,file=$dir/overlay"
 	wait_until 60 is_measured
-	on_daemon blockpull web1 vda --bandwidth 1
+	on_daemon blockpull web1 vda --bandwidth $slow --bytes
 	is_left_alone 'block pull of vda'
 	on_daemon blockjob web1 vda --abort
 	wait_until 60 is_measured
-	on_daemon blockcommit web1 vda --active --bandwidth 1
+	on_daemon blockcommit web1 vda --active --bandwidth $slow --bytes
 	is_left_alone 'block commit of vda'
 	on_daemon blockjob web1 vda --abort
 	wait_until 60 is_measured
