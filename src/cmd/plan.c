@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/plan.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/file-options.h"
+#include "fleet/plan-report.h"
 #include "help-text.h"
 #include "show/plot.h"
 #include "show/width.h"
@@ -173,7 +172,7 @@ static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct wss_pla
 		      struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &plan_layout, err) < 0)
+	    wss_cli_view(cli, &wss_plan_layout, err) < 0)
 		return -1;
 	if (api_option_check(&options->prometheus, err) < 0)
 		return -1;
@@ -422,9 +421,9 @@ static int plan_print(struct wss_cli *cli, const struct wss_plan *plan, struct w
 {
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, cli->format, &cli->view, &plan_layout, &report, err) < 0)
+	if (wss_report_open(stdout, cli->format, &cli->view, &wss_plan_layout, &report, err) < 0)
 		return -1;
-	plan_report(plan, report);
+	wss_plan_report(plan, report);
 	return wss_report_close(report, err);
 }
 
@@ -477,7 +476,7 @@ const struct wss_command wss_cmd_plan = {
 	.help = wss_help_plan,
 	.long_options = long_options,
 	.take = plan_take,
-	.layouts = plan_layouts,
+	.layouts = wss_plan_layouts,
 	.takes = WSS_WORDS_FILES,
 	.values = values,
 	.run = plan_run,

@@ -4,7 +4,8 @@
  *
  *   cluster.h    hosts and guests; cluster-file.c reads them from the JSON of recommend and list,
  *                prometheus.h from a Prometheus-compatible API
- *   plan.h       what is to be packed, the operator's constraints, and which guests have to shrink
+ *   plan.h       what is to be packed, the operator's constraints, and which guests have to shrink;
+ *                plan-report.h has its tables
  *   pack.h       packs guests onto hosts, by moves in an order that can be kept; plan-chart.h draws
  *   room.h       what fits beside the guests of a host, and which of them to shrink first
  *   host-room.h  the same for this host, by the advice on its guests

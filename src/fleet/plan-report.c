@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fleet/plan-report.h"
+
 #include <stdlib.h>
 
-#include "cmd/plan.h"
 #include "show/json.h"
 
 /* --- what to do --- */
@@ -103,7 +104,7 @@ static const struct wss_column columns[] = {
 	 "Place in the order in which no host is over its limit at any moment"},
 };
 
-const struct wss_report_layout plan_layout = {
+const struct wss_report_layout wss_plan_layout = {
 	.schema = "virt-wss/plan/1",
 	.array_key = "changes",
 	.columns = columns,
@@ -271,10 +272,10 @@ static const struct wss_report_layout total_layout = {
 		"over_before,over_after,moves,aside_moves,left_out_moves,copy_bytes,shrinks,shrink_bytes",
 };
 
-const struct wss_report_layout *const plan_layouts[] = {&plan_layout, &host_layout, &total_layout,
-							NULL};
+const struct wss_report_layout *const wss_plan_layouts[] = {&wss_plan_layout, &host_layout,
+							    &total_layout, NULL};
 
-void plan_report(const struct wss_plan *plan, struct wss_report *report)
+void wss_plan_report(const struct wss_plan *plan, struct wss_report *report)
 {
 	struct plan_row row = {.plan = plan};
 	size_t shrinks = 0;
