@@ -11,6 +11,7 @@
  *   controlled.h         one guest: its states, and why a step is safe
  *   balloon.h            this file: decides the next step; squeeze.h and edge.h take its place for a
  *                        squeeze, and plan.h says what the controller would do
+ *   plan-report.h, squeeze-report.h  their tables
  *   step.c, give-back.c  carry a decision out; mover.h says who has moved the balloon
  *   journal.h, watchdog.h, restore.h  return the memory that a killed controller did not
  *

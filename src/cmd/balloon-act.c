@@ -31,19 +31,19 @@ static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 }
 
 void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,
-			  char ret_hint[BALLOON_HINT_MAX])
+			  char ret_hint[WSS_BALLOON_HINT_MAX])
 {
 	wss_auto_free char *uri = wss_text_shell_word(cli->uri ? cli->uri : "");
 	wss_auto_free char *path = wss_text_shell_word(history ? history : "");
 	wss_auto_free char *name = wss_text_shell_word(guest);
-	int len = uri && path && name ? snprintf(ret_hint, BALLOON_HINT_MAX,
+	int len = uri && path && name ? snprintf(ret_hint, WSS_BALLOON_HINT_MAX,
 						 "virt-wss%s%s balloon --restore%s%s %s%s",
 						 cli->uri ? " -c " : "", cli->uri ? uri : "",
 						 history ? " --history " : "", history ? path : "",
 						 *guest == '-' ? "-- " : "", name)
-				      : BALLOON_HINT_MAX;
+				      : WSS_BALLOON_HINT_MAX;
 
-	if (len >= BALLOON_HINT_MAX)
+	if (len >= WSS_BALLOON_HINT_MAX)
 		ret_hint[0] = '\0';
 }
 
@@ -72,7 +72,7 @@ struct balloon_listener {
 static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
 {
 	struct balloon_listener *listener = opaque;
-	char hint[BALLOON_HINT_MAX];
+	char hint[WSS_BALLOON_HINT_MAX];
 
 	wss_tally_bad(listener->tally, guest, error);
 	if (!strncmp(error->text, wss_balloon_left_open, strlen(wss_balloon_left_open))) {

@@ -5,60 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "balloon/plan.h"
+#include "balloon/plan-report.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
-
-struct balloon_row {
-	const char *domain;
-	const char *uuid;
-	const char *action; /* "shrink", "none" or "refused"; NULL after an error */
-	char reason[128];
-	const char *error;
-	struct wss_amount from_bytes, to_bytes, gain_bytes, held_bytes;
-	char hint[BALLOON_HINT_MAX]; /* how an operator can lift a refusal; "" if unknown */
-};
-
-static struct wss_value balloon_get_reason(const void *row)
-{
-	const char *reason = ((const struct balloon_row *)row)->reason;
-
-	return wss_value_text(*reason ? reason : NULL);
-}
-
-#define FIELD(member, kind) WSS_FIELD(struct balloon_row, member, kind)
-
-static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
-	{"uuid", NULL, "UUID", -36, FIELD(uuid, TEXT), "UUID of the guest"},
-	{"action", NULL, "ACTION", -7, FIELD(action, TEXT),
-	 "Action that the controller would take: shrink, none or refused"},
-	{"from_bytes", NULL, "FROM", 8, FIELD(from_bytes, BYTES),
-	 "Size of the guest now, as its balloon leaves it, in bytes"},
-	{"to_bytes", NULL, "TO", 8, FIELD(to_bytes, BYTES),
-	 "Size of the guest at the end, in bytes"},
-	{"host_gain_bytes", NULL, "GAIN", 8, FIELD(gain_bytes, BYTES),
-	 "Memory that the host would reclaim: resident memory beyond the new size, in bytes"},
-	{"held_bytes", NULL, "HELD", 8, FIELD(held_bytes, BYTES),
-	 "Guest memory that is resident on the host now, in bytes"},
-	{"reason", NULL, "DETAILS", -27, WSS_GET(balloon_get_reason),
-	 "Reason for the action, and what limits a shrink"},
-	{"hint", NULL, "HINT", -20, FIELD(hint, TEXT),
-	 "Command, or advice, after which the guest is not refused"},
-	{"error", NULL, "ERROR", -20, FIELD(error, TEXT), "Why the guest could not be examined"},
-};
-
-const struct wss_report_layout balloon_layout = {
-	.schema = "virt-wss/balloon/1",
-	.array_key = "balloons",
-	.columns = columns,
-	.n_columns = sizeof(columns) / sizeof(columns[0]),
-	.shown = "domain,action,from_bytes,to_bytes,host_gain_bytes,reason",
-	.wide = "domain,action,from_bytes,to_bytes,host_gain_bytes,held_bytes,reason",
-};
 
 struct balloon_run {
 	const struct wss_cli *cli;
@@ -69,7 +21,7 @@ struct balloon_run {
 	/* For the suggestion of a next step: */
 	size_t n_shrinking, n_unmeasured; /* guests */
 	uint64_t gain_bytes;		  /* sum over all guests that would shrink */
-	struct balloon_row shrinking;	  /* the last of them */
+	struct wss_balloon_row shrinking; /* the last of them */
 };
 
 void balloon_target_look(struct wss_target *target)
@@ -87,33 +39,33 @@ void balloon_target_look(struct wss_target *target)
 }
 
 static void statistics_hint(const struct wss_cli *cli, const struct wss_guest *guest,
-			    char ret_hint[BALLOON_HINT_MAX])
+			    char ret_hint[WSS_BALLOON_HINT_MAX])
 {
 	wss_auto_free char *uri = wss_text_shell_word(cli->uri ? cli->uri : "");
-	int len = uri ? snprintf(ret_hint, BALLOON_HINT_MAX,
+	int len = uri ? snprintf(ret_hint, WSS_BALLOON_HINT_MAX,
 				 "virsh%s%s dommemstat %s --period 5 --live",
 				 cli->uri ? " -c " : "", cli->uri ? uri : "", guest->config.uuid)
-		      : BALLOON_HINT_MAX;
+		      : WSS_BALLOON_HINT_MAX;
 
-	if (len >= BALLOON_HINT_MAX)
+	if (len >= WSS_BALLOON_HINT_MAX)
 		ret_hint[0] = '\0';
 }
 
 void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
-		  const char *refusal, char ret_hint[BALLOON_HINT_MAX])
+		  const char *refusal, char ret_hint[WSS_BALLOON_HINT_MAX])
 {
 	ret_hint[0] = '\0';
 	/* Without libvirt there is nothing to give memory back by. */
 	if (refusal == wss_balloon_unfinished && guest->ops->set_balloon)
 		balloon_restore_hint(cli, history, guest->config.name, ret_hint);
 	else if (refusal == wss_balloon_no_driver)
-		snprintf(ret_hint, BALLOON_HINT_MAX, "load the balloon driver in the guest");
+		snprintf(ret_hint, WSS_BALLOON_HINT_MAX, "load the balloon driver in the guest");
 	else if (refusal == wss_balloon_no_statistics)
 		statistics_hint(cli, guest, ret_hint);
 }
 
 static int balloon_row_fill(struct balloon_run *run, const struct wss_target *target,
-			    struct balloon_row *row, struct wss_error *err)
+			    struct wss_balloon_row *row, struct wss_error *err)
 {
 	const struct balloon_sight *sight = target->data;
 	struct wss_error refusal = WSS_ERROR_INIT;
@@ -127,12 +79,7 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 		return -1;
 	wss_look_join(&need, &look);
 	wss_balloon_plan_make(&look, &plan);
-	row->action = wss_balloon_plan_action_name(plan.action);
-	snprintf(row->reason, sizeof(row->reason), "%s", plan.reason);
-	row->from_bytes = look.view.actual_bytes;
-	row->to_bytes = plan.to_bytes;
-	row->gain_bytes = plan.gain_bytes;
-	row->held_bytes = look.view.rss_bytes;
+	wss_balloon_row_plan(row, &look, &plan);
 	if (plan.action != WSS_BALLOON_PLAN_REFUSED)
 		return 0;
 	wss_error_set(&refusal, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
@@ -146,7 +93,7 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	return 0;
 }
 
-static void shrink_add(struct balloon_run *run, const struct balloon_row *row)
+static void shrink_add(struct balloon_run *run, const struct wss_balloon_row *row)
 {
 	if (!row->to_bytes.known)
 		return;
@@ -158,7 +105,7 @@ static void shrink_add(struct balloon_run *run, const struct balloon_row *row)
 static void balloon_target(struct balloon_run *run, const struct wss_target *target, bool table)
 {
 	struct wss_error error = target->error;
-	struct balloon_row row = {
+	struct wss_balloon_row row = {
 		.domain = wss_target_name(target),
 		.uuid = target->guest ? target->guest->config.uuid : NULL,
 	};
@@ -178,7 +125,7 @@ static void balloon_target(struct balloon_run *run, const struct wss_target *tar
 /* Suggests the next step. */
 static void say_next_step(const struct balloon_run *run)
 {
-	const struct balloon_row *row = &run->shrinking;
+	const struct wss_balloon_row *row = &run->shrinking;
 	char from[16], to[16], gain[16];
 
 	if (!run->n_shrinking) {
@@ -209,8 +156,8 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct ws
 	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 ||
 	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
 	    wss_targets_run(targets, balloon_target_look, false, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report, &err) <
-		    0)
+	    wss_report_open(stdout, cli->format, &cli->view, &wss_balloon_layout, &run->report,
+			    &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
 	for (size_t i = 0; i < targets->n; i++)

@@ -76,7 +76,7 @@ static int balloon_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct balloon_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &balloon_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
+	    wss_cli_view(cli, &wss_balloon_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
 	if (options->apply + options->restore + options->forget > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
@@ -124,7 +124,7 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 	return acts(&options) ? balloon_act(cli, &options) : balloon_dry_run(cli, &options);
 }
 
-static const struct wss_report_layout *const layouts[] = {&balloon_layout, NULL};
+static const struct wss_report_layout *const layouts[] = {&wss_balloon_layout, NULL};
 
 const struct wss_command wss_cmd_balloon = {
 	.name = "balloon",

@@ -6,6 +6,7 @@
 
 #include "balloon/controller.h"
 #include "balloon/look.h"
+#include "balloon/plan-report.h"
 #include "cmd/cmd.h"
 #include "cmd/sizing-options.h"
 
@@ -14,8 +15,6 @@ struct balloon_options {
 	struct wss_balloon_options control;
 	bool apply, restore, forget;
 };
-
-extern const struct wss_report_layout balloon_layout;
 
 /* A target's data, filled in by balloon_target_look(). */
 struct balloon_sight {
@@ -26,22 +25,19 @@ struct balloon_sight {
 /* Step of wss_targets_run(): takes a look at the guest, which asks libvirt. */
 void balloon_target_look(struct wss_target *target);
 
-/* Room for a command with the path of a history. */
-#define BALLOON_HINT_MAX 4096
-
 /*
  * Explains how an operator can lift a refusal of the guest (balloon/balloon.h; NULL: none), with this history (NULL: the
  * default one); "" if that is unknown.
  */
 void balloon_hint(const struct wss_cli *cli, const char *history, const struct wss_guest *guest,
-		  const char *refusal, char ret_hint[BALLOON_HINT_MAX]);
+		  const char *refusal, char ret_hint[WSS_BALLOON_HINT_MAX]);
 
 /* Logs that hint. */
 void balloon_say_hint(const char *guest, const char *hint);
 
 /* Returns the command that gives the guest back what a killed controller took; "" if it would be too long. */
 void balloon_restore_hint(const struct wss_cli *cli, const char *history, const char *guest,
-			  char ret_hint[BALLOON_HINT_MAX]);
+			  char ret_hint[WSS_BALLOON_HINT_MAX]);
 
 /*
  * Runs the controller, or what options->restore or ->forget ask for, for the guests of the command line, with

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/squeeze.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "balloon/squeeze-report.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/units.h"
+#include "cmd/balloon.h"
 #include "help-text.h"
 
 #define SETTLE_NS_MAX (600 * WSS_NS_PER_S)
@@ -85,7 +85,7 @@ static int squeeze_option_take(void *opaque, int c, const char *value, struct ws
 
 static const struct wss_report_layout *layout_of(const struct squeeze_options *options)
 {
-	return options->dry_run ? &squeeze_plan_layout : &squeeze_layout;
+	return options->dry_run ? &wss_squeeze_plan_layout : &wss_squeeze_layout;
 }
 
 static int squeeze_parse(struct wss_cli *cli, int argc, char **argv,
@@ -106,7 +106,7 @@ struct squeeze_run {
 	const struct wss_cli *cli;
 	const struct squeeze_options *options;
 	struct wss_tally tally;
-	struct squeeze_row row;
+	struct wss_squeeze_row row;
 	struct wss_policy policy;
 	char name[256], uuid[WSS_UUID_TEXT_MAX], error[512], no_step[WSS_SQUEEZE_TEXT_MAX];
 	bool done;
@@ -151,24 +151,11 @@ static void on_squeezed(const struct wss_target *target, const struct wss_squeez
 			void *opaque)
 {
 	struct squeeze_run *run = opaque;
-	struct squeeze_row *row = &run->row;
-	size_t steps = 0;
 
 	run_name(run, target);
-	for (size_t i = 1; i < squeeze->n_points; i++)
-		steps += squeeze->points[i].size_bytes < squeeze->points[i - 1].size_bytes;
 	for (size_t i = 0; i < squeeze->n_points; i++)
 		point_log(run->name, &squeeze->points[i]);
-	row->action = "squeezed";
-	row->from_bytes = wss_amount_of(squeeze->original_bytes);
-	row->floor_bytes = wss_amount_of(squeeze->options.floor_bytes);
-	row->smallest_bytes = wss_amount_of(wss_squeeze_smallest(squeeze));
-	row->steps = wss_amount_of(steps);
-	row->observations = wss_amount_of(squeeze->n_points);
-	row->has_memory = true;
-	row->memory = squeeze->memory;
-	row->end = squeeze->end;
-	wss_edges_find(squeeze->points, squeeze->n_points, &row->edges);
+	wss_squeeze_row_end(&run->row, squeeze);
 	run->done = true;
 }
 
@@ -284,48 +271,6 @@ static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 	return wss_tally_exit_code(&run->tally, guests);
 }
 
-/* Returns the largest number of steps from a size to the floor. */
-static uint64_t count_steps(const struct wss_squeeze_options *options, uint64_t bytes,
-			    uint64_t floor_bytes)
-{
-	uint64_t steps = 0;
-
-	while (bytes > floor_bytes + WSS_MIB && steps < WSS_SQUEEZE_POINTS_MAX) {
-		uint64_t step = bytes / 100 * options->step_percent;
-
-		bytes -= step < bytes - floor_bytes ? step : bytes - floor_bytes;
-		steps++;
-	}
-	return steps;
-}
-
-static void run_preview(struct squeeze_run *run, const struct wss_target *target,
-			const struct wss_look *look)
-{
-	const struct wss_squeeze_options *options = &run->options->squeeze;
-	struct squeeze_row *row = &run->row;
-	const struct wss_balloon_view *view = &look->view;
-
-	row->from_bytes = view->actual_bytes;
-	row->floor_bytes = wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
-	row->refusal = wss_squeeze_refusal(&look->facts);
-	if (!row->refusal &&
-	    wss_squeeze_no_step(view->actual_bytes.value, row->floor_bytes.value, run->no_step))
-		row->refusal = run->no_step;
-	row->action = row->refusal ? "refused" : "squeeze";
-	if (row->refusal) {
-		balloon_hint(run->cli, run->options->balloon.sizing.history.path, target->guest,
-			     row->refusal, row->hint);
-		return;
-	}
-	row->has_memory = true;
-	wss_squeeze_memory_note(&row->memory, view);
-	row->steps = wss_amount_of(
-		count_steps(options, view->actual_bytes.value, row->floor_bytes.value));
-	row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
-					(options->settle_s + options->interval_s) * WSS_NS_PER_S);
-}
-
 static int preview_look(struct squeeze_run *run, const struct wss_target *target,
 			struct wss_history *history, struct wss_error *err)
 {
@@ -333,7 +278,11 @@ static int preview_look(struct squeeze_run *run, const struct wss_target *target
 
 	if (wss_look_journal(history, run->row.uuid, &look, err) < 0)
 		return -1;
-	run_preview(run, target, &look);
+	wss_squeeze_row_preview(&run->row, &look, &run->policy, &run->options->squeeze,
+				run->no_step);
+	if (run->row.refusal)
+		balloon_hint(run->cli, run->options->balloon.sizing.history.path, target->guest,
+			     run->row.refusal, run->row.hint);
 	return run_recommend(run, history, err);
 }
 
@@ -392,7 +341,7 @@ static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-static const struct wss_report_layout *const layouts[] = {&squeeze_layout, NULL};
+static const struct wss_report_layout *const layouts[] = {&wss_squeeze_layout, NULL};
 
 const struct wss_command wss_cmd_squeeze = {
 	.name = "squeeze",

@@ -938,7 +938,7 @@ TEST(test_a_hint_lifts_the_refusal_that_it_stands_under)
 					  .has_device = true,
 					  .confidence = WSS_CONFIDENCE_HIGH,
 					  .current = true};
-	char hint[BALLOON_HINT_MAX];
+	char hint[WSS_BALLOON_HINT_MAX];
 
 #define HINT_IS(text)                                                                \
 	do {                                                                         \

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/squeeze.h"
+#include "balloon/squeeze-report.h"
 
-static const struct squeeze_row *squeeze_row_of(const void *row)
+#include "base/clock.h"
+#include "base/units.h"
+
+static const struct wss_squeeze_row *squeeze_row_of(const void *row)
 {
 	return row;
 }
@@ -43,7 +46,7 @@ static struct wss_value squeeze_get_margin(const void *row)
 				  .real = (double)size.value / (double)edge.value};
 }
 
-#define FIELD(member, kind) WSS_FIELD(struct squeeze_row, member, kind)
+#define FIELD(member, kind) WSS_FIELD(struct wss_squeeze_row, member, kind)
 
 static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, FIELD(domain, TEXT), "Name of the guest"},
@@ -99,7 +102,7 @@ static const struct wss_column columns[] = {
 	 "Its page cache at its full size, in bytes"},
 };
 
-const struct wss_report_layout squeeze_layout = {
+const struct wss_report_layout wss_squeeze_layout = {
 	.schema = "virt-wss/squeeze/1",
 	.array_key = "squeezes",
 	.columns = columns,
@@ -111,7 +114,7 @@ const struct wss_report_layout squeeze_layout = {
 		"recommended_bytes,margin,reason",
 };
 
-const struct wss_report_layout squeeze_plan_layout = {
+const struct wss_report_layout wss_squeeze_plan_layout = {
 	.schema = "virt-wss/squeeze/1",
 	.array_key = "squeezes",
 	.columns = columns,
@@ -120,3 +123,60 @@ const struct wss_report_layout squeeze_plan_layout = {
 	.wide = "domain,action,from_bytes,floor_bytes,steps,longest_seconds,used_bytes,cache_bytes,"
 		"reserve_bytes,recommended_bytes,recommended_reason,reason",
 };
+
+void wss_squeeze_row_end(struct wss_squeeze_row *row, const struct wss_squeeze *squeeze)
+{
+	size_t steps = 0;
+
+	for (size_t i = 1; i < squeeze->n_points; i++)
+		steps += squeeze->points[i].size_bytes < squeeze->points[i - 1].size_bytes;
+	row->action = "squeezed";
+	row->from_bytes = wss_amount_of(squeeze->original_bytes);
+	row->floor_bytes = wss_amount_of(squeeze->options.floor_bytes);
+	row->smallest_bytes = wss_amount_of(wss_squeeze_smallest(squeeze));
+	row->steps = wss_amount_of(steps);
+	row->observations = wss_amount_of(squeeze->n_points);
+	row->has_memory = true;
+	row->memory = squeeze->memory;
+	row->end = squeeze->end;
+	wss_edges_find(squeeze->points, squeeze->n_points, &row->edges);
+}
+
+/* Returns the largest number of steps from a size to the floor. */
+static uint64_t squeeze_steps(const struct wss_squeeze_options *options, uint64_t bytes,
+			      uint64_t floor_bytes)
+{
+	uint64_t steps = 0;
+
+	while (bytes > floor_bytes + WSS_MIB && steps < WSS_SQUEEZE_POINTS_MAX) {
+		uint64_t step = bytes / 100 * options->step_percent;
+
+		bytes -= step < bytes - floor_bytes ? step : bytes - floor_bytes;
+		steps++;
+	}
+	return steps;
+}
+
+void wss_squeeze_row_preview(struct wss_squeeze_row *row, const struct wss_look *look,
+			     const struct wss_policy *policy,
+			     const struct wss_squeeze_options *options,
+			     char ret_no_step[WSS_SQUEEZE_TEXT_MAX])
+{
+	const struct wss_balloon_view *view = &look->view;
+
+	row->from_bytes = view->actual_bytes;
+	row->floor_bytes = wss_amount_of(wss_squeeze_floor(policy, options->floor_bytes));
+	row->refusal = wss_squeeze_refusal(&look->facts);
+	if (!row->refusal &&
+	    wss_squeeze_no_step(view->actual_bytes.value, row->floor_bytes.value, ret_no_step))
+		row->refusal = ret_no_step;
+	row->action = row->refusal ? "refused" : "squeeze";
+	if (row->refusal)
+		return;
+	row->has_memory = true;
+	wss_squeeze_memory_note(&row->memory, view);
+	row->steps = wss_amount_of(
+		squeeze_steps(options, view->actual_bytes.value, row->floor_bytes.value));
+	row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
+					(options->settle_s + options->interval_s) * WSS_NS_PER_S);
+}
