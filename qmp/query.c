@@ -158,9 +158,6 @@ int qmp_query_balloon_report(struct qmp *qmp, const char *device, unsigned int t
 		.usable_bytes = get_reported(stats, "stat-available-memory"),
 		.cache_bytes = get_reported(stats, "stat-disk-caches"),
 		.managed_bytes = get_reported(stats, "stat-total-memory"),
-		.swap_in_bytes = get_reported(stats, "stat-swap-in"),
-		.swap_out_bytes = get_reported(stats, "stat-swap-out"),
-		.major_faults = get_reported(stats, "stat-major-faults"),
 		.update_s = update_s,
 	};
 	return 0;

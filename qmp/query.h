@@ -72,13 +72,11 @@ int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms, struct qmp_ballo
 
 /*
  * What the guest reports of its memory through the balloon device with that id, by its property guest-stats (QEMU's
- * docs/interop/virtio-balloon-stats.rst): in bytes but for the faults and the time. What it does not report, or is no size that
+ * docs/interop/virtio-balloon-stats.rst): in bytes but for the time. What it does not report, or is no size that
  * a machine has, is unknown.
  */
 struct qmp_balloon_report {
-	struct wss_amount free_bytes, usable_bytes, cache_bytes, managed_bytes, swap_in_bytes,
-		swap_out_bytes;
-	struct wss_amount major_faults;
+	struct wss_amount free_bytes, usable_bytes, cache_bytes, managed_bytes;
 	uint64_t update_s; /* when it did, seconds since the epoch; 0: never */
 };
 int qmp_query_balloon_report(struct qmp *qmp, const char *device, unsigned int timeout_ms,

@@ -26,7 +26,6 @@ struct backtest_run {
 	struct wss_report *report;
 	struct wss_tally tally;
 	struct wss_backtest all;
-	struct wss_backtest_loss loss; /* of all */
 	const struct wss_advice_options *advice;
 	struct wss_targets targets; /* of --connect, with their policies */
 	bool printed;		    /* a row */
@@ -36,39 +35,16 @@ struct backtest_run {
 	const char *drawn; /* the guest's name */
 };
 
-static void moment_keep(struct backtest_run *run, const struct wss_backtest_moment *moment)
+static void moment_keep(const struct wss_backtest_moment *moment, void *opaque)
 {
+	struct backtest_run *run = opaque;
+
 	if (run->n_moments == run->moments_room) {
 		run->moments_room = run->moments_room ? 2 * run->moments_room : 256;
 		run->moments =
 			wss_xreallocarray(run->moments, run->moments_room, sizeof(*run->moments));
 	}
 	run->moments[run->n_moments++] = *moment;
-}
-
-/* What the hours of a guest are added to. */
-struct moments {
-	struct backtest_run *run;
-	struct wss_replay *replay;
-	struct wss_backtest_loss *loss;
-	bool draw;
-};
-
-static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
-{
-	struct moments *moments = opaque;
-	struct wss_backtest_loss *loss = moments->loss;
-	double share;
-	bool bound;
-
-	if (moments->draw)
-		moment_keep(moments->run, moment);
-	if (wss_replay_loss(moments->replay, moment->start, moment->sizes[WSS_BACKTEST_ADVICE],
-			    &share, &bound)) {
-		loss->hours++;
-		loss->share_sum += share;
-		loss->bound = loss->bound || bound;
-	}
 }
 
 /* --- policies --- */
@@ -119,20 +95,18 @@ static struct wss_backtest_options backtest_options(const struct backtest_run *r
 	};
 }
 
-/* Adds the guest of the replay. moments may be NULL. */
+/* Adds the guest of the replay. run: keep its moments; may be NULL. */
 static int backtest_judge(struct wss_backtest *backtest, const struct wss_backtest_options *options,
-			  struct moments *moments)
+			  struct backtest_run *run)
 {
 	size_t n;
 	const struct wss_backtest_hour *hours = wss_replay_hours(options->opaque, &n);
 	time_t until = wss_replay_end(options->opaque);
 
-	return wss_backtest_add(backtest, hours, n, until, options,
-				moments ? backtest_on_moment : NULL, moments);
+	return wss_backtest_add(backtest, hours, n, until, options, run ? moment_keep : NULL, run);
 }
 
 static void backtest_print(struct backtest_run *run, struct wss_backtest *backtest,
-			   const struct wss_backtest_loss *loss,
 			   const struct wss_stored_guest *guest)
 {
 	for (int i = 0; i < WSS_BACKTEST_PLAYERS; i++) {
@@ -141,7 +115,6 @@ static void backtest_print(struct backtest_run *run, struct wss_backtest *backte
 			.uuid = guest ? guest->uuid : NULL,
 			.player = (enum wss_backtest_player)i,
 			.backtest = backtest,
-			.loss = i == WSS_BACKTEST_ADVICE ? loss : NULL,
 		};
 
 		wss_report_row(run->report, &row);
@@ -153,20 +126,16 @@ static int backtest_replayed(struct backtest_run *run, const struct wss_stored_g
 			     struct wss_replay *replay)
 {
 	struct wss_backtest_options options = backtest_options(run, replay);
-	struct moments moments = {run, replay, &run->loss, run->plot};
-	struct wss_backtest_loss loss = {.hours = 0};
 	struct wss_backtest one = {0};
-	int r;
 
-	r = backtest_judge(&run->all, &options, &moments);
-	if (r >= 0 && run->cli->n_domains > 1) {
-		moments.loss = &loss;
-		moments.draw = false;
-		r = backtest_judge(&one, &options, &moments);
-		if (r >= 0)
-			backtest_print(run, &one, &loss, guest);
-	}
-	return r;
+	if (backtest_judge(&run->all, &options, run->plot ? run : NULL) < 0)
+		return -1;
+	if (run->cli->n_domains <= 1)
+		return 0;
+	if (backtest_judge(&one, &options, NULL) < 0)
+		return -1;
+	backtest_print(run, &one, guest);
+	return 0;
 }
 
 static int backtest_guest(const struct wss_stored_guest *guest, void *opaque, struct wss_error *err)
@@ -219,17 +188,13 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 				       backtest_guest, run, err) < 0)
 		return -1;
 	if (run->all.hours)
-		backtest_print(run, &run->all, &run->loss,
+		backtest_print(run, &run->all,
 			       run->cli->n_domains == 1 && run->drawn
 				       ? wss_cli_stored_guest(&run->guests, run->cli->domains[0],
 							      run->cli->by_uuid, err)
 				       : NULL);
 	if (run->history && !run->tally.bad)
 		backtest_say_early(run);
-	if (run->history && !run->tally.bad)
-		if (run->all.hours && !run->loss.hours)
-			wss_log(WSS_LOG_INFO,
-				"the loss is not predicted: no windows have a growth curve of 4 KiB pages");
 	if (!run->plot)
 		return 0;
 	if (run->n_moments)

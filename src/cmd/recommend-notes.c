@@ -141,11 +141,7 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 	what_if_add(notes, domain, advice);
 	if (wss_advice_left_out_text(advice, text))
 		note_add(notes, domain, text);
-	if (wss_advice_left_out_memory_text(advice, text))
-		note_add(notes, domain, text);
 	if (notes->named && wss_advice_learned_text(advice, text))
-		note_add(notes, domain, text);
-	if (wss_advice_pressure_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_outgrows_text(advice, text))
 		note_add(notes, domain, text);

@@ -130,9 +130,10 @@ static int backtest_check(const struct recommend_options *options, struct wss_er
 	const struct recommend_backtest_options *backtest = &options->backtest;
 
 	if (!backtest->backtest)
-		return !backtest->given ? 0
-					: wss_error_set(err, WSS_ERR_USAGE,
-							"--train and --test belong to --backtest");
+		return !backtest->given && !options->plot
+			       ? 0
+			       : wss_error_set(err, WSS_ERR_USAGE,
+					       "--train, --test and --plot belong to --backtest");
 	if (options->others_given)
 		return wss_error_set(
 			err, WSS_ERR_USAGE,
@@ -201,7 +202,7 @@ int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend
 	if (options->host && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--host takes no DOMAIN: what fits depends on all guests");
-	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
+	if (options->plot && cli->n_domains != 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--plot: name one guest: the picture of a backtest shows one");
 	return 0;

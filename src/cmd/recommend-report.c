@@ -39,19 +39,9 @@ static const void *measured_of(const void *row)
 	return advice_of(row)->has_series ? advice_of(row) : NULL;
 }
 
-static const void *curve_of(const void *row)
-{
-	return advice_of(row)->curve.known ? &advice_of(row)->curve : NULL;
-}
-
 static const void *floor_of(const void *row)
 {
 	return advice_of(row)->floor.bytes ? &advice_of(row)->floor : NULL;
-}
-
-static const void *loss_of(const void *row)
-{
-	return advice_of(row)->loss.known ? &advice_of(row)->loss : NULL;
 }
 
 static const void *learned_of(const void *row)
@@ -159,36 +149,6 @@ static struct wss_value recommend_get_exceeded(const void *row)
 	return wss_value_bounded(wss_value_share(share), bound);
 }
 
-static enum wss_bound what_if_bound(const void *row)
-{
-	return advice_of(row)->what_if.bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
-}
-
-static struct wss_value recommend_get_faults(const void *row)
-{
-	if (!has_what_if(row) || !advice_of(row)->curve.known)
-		return wss_value_absent();
-	return wss_value_bounded(
-		wss_value_number(
-			wss_u64_from_double(advice_of(row)->what_if.faults_per_second + 0.5),
-			WSS_KIND_COUNT),
-		what_if_bound(row));
-}
-
-static struct wss_value recommend_get_loss(const void *row)
-{
-	if (!has_what_if(row) || !advice_of(row)->curve.known)
-		return wss_value_absent();
-	return wss_value_bounded(wss_value_share(advice_of(row)->what_if.loss), what_if_bound(row));
-}
-
-static struct wss_value recommend_get_bound(const void *row)
-{
-	if (!has_what_if(row) || !advice_of(row)->curve.known)
-		return wss_value_absent();
-	return wss_value_number(advice_of(row)->what_if.bound, WSS_KIND_BOOL);
-}
-
 static struct wss_value recommend_get_floor_is(const void *row)
 {
 	return wss_value_text(wss_floor_source_name(advice_of(row)->floor.source));
@@ -199,15 +159,6 @@ static struct wss_value recommend_get_reason(const void *row)
 	return advice_of(row)->sizing.recommended_bytes.known
 		       ? wss_value_text(wss_sizing_reason_name(advice_of(row)->sizing.reason))
 		       : wss_value_absent();
-}
-
-static struct wss_value recommend_get_predicted_loss(const void *row)
-{
-	const struct wss_advice_loss *loss = &advice_of(row)->loss;
-
-	return loss->known ? wss_value_bounded(wss_value_share(loss->share),
-					       loss->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT)
-			   : wss_value_absent();
 }
 
 static struct wss_value recommend_get_flavour(const void *row)
@@ -260,31 +211,6 @@ static struct wss_value recommend_get_learned_peak_time(const void *row)
 	return learned ? wss_value_time(record_is_old(learned) ? learned->old_peak_day
 							       : learned->peak_start)
 		       : wss_value_absent();
-}
-
-/* --- signs of pressure --- */
-
-static struct wss_value recommend_get_pressure_status(const void *row)
-{
-	const struct wss_pressure *pressure = &advice_of(row)->pressure;
-
-	if (!advice_of(row)->has_series)
-		return wss_value_absent();
-	if (!pressure->watched)
-		return wss_value_text("unknown");
-	return wss_value_text(pressure->n ? "seen" : "none");
-}
-
-static struct wss_value recommend_get_pressure_kinds(const void *row)
-{
-	static _Thread_local char text[WSS_PRESSURE_TEXT_MAX];
-	const struct wss_pressure *pressure = &advice_of(row)->pressure;
-	unsigned kinds = 0;
-
-	for (size_t i = 0; i < pressure->n; i++)
-		kinds |= pressure->events[i].kinds;
-	wss_pressure_format(kinds, text);
-	return kinds ? wss_value_text(text) : wss_value_absent();
 }
 
 static struct wss_value recommend_get_overhead_is(const void *row)
@@ -388,11 +314,6 @@ static const struct wss_column columns[] = {
 	 "Headroom on top of the base, in percent"},
 	{"minimum_bytes", NULL, "MINIMUM", 8, MEASURED(rule.minimum_bytes, BYTES),
 	 "Smallest size to recommend, in bytes"},
-	{"curve_bytes", NULL, "BY-CURVE", 8, FIELD(advice.curve.bytes, BYTES),
-	 "Smallest size that loses no more time to faults than is allowed, in bytes"},
-	{"curve_is_beyond", NULL, "BEYOND", -6,
-	 WSS_FIELD_OF(curve_of, struct wss_advice_curve, is_beyond, BOOL),
-	 "Whether that size is larger than what was measured"},
 	{"need_bytes", NULL, "NEED", 8, FIELD(advice.sizing.need_bytes, BYTES),
 	 "Memory that its working set needs, with headroom or margin, in bytes; the size is never less"},
 	{"floor_bytes", NULL, "IN-USE", 8, FLOOR(bytes, BYTES),
@@ -414,12 +335,6 @@ static const struct wss_column columns[] = {
 	{"what_if_exceeded", NULL, "EXCEEDED", 8, WSS_GET(recommend_get_exceeded),
 	 "Windows whose working set was larger, as a share, 1 = 100%; <= where it is an upper bound, >= a lower one; absent: what it "
 	 "cannot give up is unknown"},
-	{"what_if_faults_per_second", NULL, "FAULTS/S", 8, WSS_GET(recommend_get_faults),
-	 "Predicted faults at that size that read a page in again, in its busiest hours, a count per second"},
-	{"what_if_loss", NULL, "LOSS", 8, WSS_GET(recommend_get_loss),
-	 "Predicted time lost to them in its busiest hours, as a share, 1 = 100%; <= where it is an upper bound"},
-	{"what_if_is_bound", NULL, "BOUND", -5, WSS_GET(recommend_get_bound),
-	 "Whether the last two are upper bounds"},
 	{"error", NULL, "ERROR", -30, FIELD(error, TEXT), "Why the guest could not be examined"},
 	{"grown_bytes", NULL, "GROWN", 8, FIELD(advice.sizing.grown_bytes, BYTES),
 	 "Base extrapolated to five minutes if the set still grew, in bytes"},
@@ -433,10 +348,8 @@ static const struct wss_column columns[] = {
 	 "Memory that was not seen touched in 24 hours, an upper limit only, in bytes"},
 	{"reason", NULL, "REASON", -15, WSS_GET(recommend_get_reason),
 	 "Why the recommended size is not smaller: peak, percentile, recurring peak (of this part of the last two "
-	 "months or quarters), full memory (its set fills it: it may want more), miss-rate curve, growth "
-	 "(beyond the windows), "
-	 "coldness (used in the last 24 hours), pressure (had too little), memory in use, minimum, rounding; or why it is "
-	 "not larger: maximum"},
+	 "months or quarters), full memory (its set fills it: it may want more), growth "
+	 "(beyond the windows), memory in use, minimum, rounding; or why it is not larger: maximum"},
 	{"learned_bytes", NULL, "LEARNED", 8, LEARNED(target_bytes, BYTES),
 	 "Size learned from the guest's past, in bytes; absent: by percentile and headroom"},
 	{"record_bytes", NULL, "RECORD", 8, WSS_GET(recommend_get_learned_peak),
@@ -455,20 +368,6 @@ static const struct wss_column columns[] = {
 	 "Those in which no hour needed more than 1.1 times the size, a count"},
 	{"flavour", NULL, "FLAVOUR", -12, WSS_GET(recommend_get_flavour),
 	 "Name of the recommended flavour; absent: it has none, or the size is none of them"},
-	{"used_24h_bytes", NULL, "USED-24H", 8, FIELD(advice.cold.used_bytes, BYTES),
-	 "Memory that was certainly used in the last 24 hours, in bytes; absent: not watched page by page"},
-	{"left_out_bytes", NULL, "LEFT-OUT", 8, FIELD(advice.left_out_bytes, BYTES),
-	 "Part of that which the recommended size leaves out, in bytes"},
-	{"loss_share", NULL, "R-LOSS", 8, WSS_GET(recommend_get_predicted_loss),
-	 "Time that the recommended size is predicted to lose to faults in its busiest hours, as a share, 1 = 100%"},
-	{"loss_is_bound", NULL, "R-BOUND", -7,
-	 WSS_FIELD_OF(loss_of, struct wss_advice_loss, bound, BOOL),
-	 "Whether that is an upper bound"},
-	{"pressure_status", NULL, "PRESSURE", -8, WSS_GET(recommend_get_pressure_status),
-	 "Signs that it had too little memory in the last eight days: none; seen; unknown (the history has "
-	 "neither the guest's own counters nor those of QEMU's cgroup)"},
-	{"pressure_kinds", NULL, "SIGNS", -12, WSS_GET(recommend_get_pressure_kinds),
-	 "Which signs: swap-in, major faults, OOM kill, stalls, refaults"},
 	{"overhead_bytes", NULL, "OVERHEAD", 8, FIELD(advice.overhead.p99_bytes, BYTES),
 	 "Resident memory of QEMU that is not guest memory, 99th percentile, in bytes: a limit for its "
 	 "cgroup needs that on top"},
@@ -480,9 +379,7 @@ static const struct wss_column columns[] = {
 #define SHOWN                                                                \
 	"domain,status,confidence,samples,assigned_bytes,recommended_bytes," \
 	"reclaimable_bytes"
-#define SHOWN_WHAT_IF                                                     \
-	"domain,status,recommended_bytes,what_if_bytes,what_if_exceeded," \
-	"what_if_faults_per_second,what_if_loss"
+#define SHOWN_WHAT_IF "domain,status,recommended_bytes,what_if_bytes,what_if_exceeded"
 #define WIDE                                                                               \
 	"domain,status,confidence,samples,assigned_bytes,held_bytes,p50_bytes,peak_bytes," \
 	"base_is,base_bytes,need_bytes,floor_bytes,recommended_bytes,reason,reclaimable_bytes,boot_saving_bytes"
@@ -497,8 +394,7 @@ static const struct wss_column columns[] = {
 
 const struct wss_report_layout recommend_layout = LAYOUT(SHOWN, WIDE);
 const struct wss_report_layout recommend_what_if_layout =
-	LAYOUT(SHOWN_WHAT_IF,
-	       WIDE ",what_if_bytes,what_if_exceeded,what_if_faults_per_second,what_if_loss");
+	LAYOUT(SHOWN_WHAT_IF, WIDE ",what_if_bytes,what_if_exceeded");
 
 const struct wss_report_layout *const recommend_layouts[] = {
 	&recommend_layout,	     &wss_host_sum_layout, &wss_host_room_layout,

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "fleet/host-room-report.h"
 #include "help-text.h"
-#include "history/missrate-chart.h"
 #include "host/inventories.h"
 #include "host/inventory.h"
 #include "measure/policy-element.h"
@@ -31,29 +30,8 @@ struct recommend {
 	time_t since;
 	struct wss_host_sum host;
 	struct wss_host_room room; /* with --host */
-	size_t n_curves;
-	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
 };
-
-/* Keeps a guest's curve for the picture. */
-static void curve_keep(struct recommend *run, const struct recommend_row *row)
-{
-	const struct wss_advice *advice = &row->advice;
-
-	run->curves = wss_xreallocarray(run->curves, run->n_curves + 1, sizeof(*run->curves));
-	run->curves[run->n_curves++] = (struct wss_missrate_guest){
-		.domain = wss_xstrdup(row->domain),
-		.method = wss_xstrdup(advice->series.method),
-		.granularity_bytes = advice->series.granularity_bytes,
-		.window_ns = advice->series.window_ns,
-		.windows = advice->series.summary.samples,
-		.first = advice->series.summary.first,
-		.last = advice->series.summary.last,
-		.missrate = advice->curve.missrate,
-		.recommended_bytes = advice->sizing.recommended_bytes,
-	};
-}
 
 static int row_fill(struct recommend *run, struct recommend_row *row, const char *policy_xml,
 		    struct wss_error *err)
@@ -67,8 +45,6 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	    wss_advice_read(run->history, &guest, run->since, &run->options->sizing.advice,
 			    &row->advice, err) < 0)
 		return -1;
-	if (run->options->plot && row->advice.curve.known)
-		curve_keep(run, row);
 	return 0;
 }
 
@@ -180,9 +156,8 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 	bool all = !run->cli->n_domains;
 
 	if (wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, err) < 0 ||
-	    ((all || run->options->plot) &&
-	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) <
-		     0) ||
+	    (all && wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts,
+				       err) < 0) ||
 	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE,
 				     WSS_ENTRY_CONFIG | WSS_ENTRY_SIZES, err) < 0)
 		return -1;
@@ -219,37 +194,17 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 	return 0;
 }
 
-static void curves_draw(FILE *f, const void *opaque)
-{
-	const struct recommend *run = opaque;
-	const struct wss_advice_options *advice = &run->options->sizing.advice;
-	const struct wss_missrate_question question = {.fault_ns = advice->fault_ns,
-						       .target = advice->target_loss,
-						       .what_if_bytes = advice->what_if_bytes};
-
-	wss_missrate_plot(f, run->facts.name, run->curves, run->n_curves, &question);
-}
-
 static int recommend_guests(struct recommend *run, struct wss_error *err)
 {
 	int r = -1;
 
 	if (wss_sizing_open(&run->options->sizing, &run->history, err) == 0)
 		r = recommend_targets(run, err);
-	if (r == 0 && run->options->plot && run->n_curves)
-		r = wss_plot_write("--plot", run->options->plot, curves_draw, run, err);
-	else if (r == 0 && run->options->plot)
-		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
 	return r;
 }
 
 static void clean_up(struct recommend *run)
 {
-	for (size_t i = 0; i < run->n_curves; i++) {
-		free((char *)run->curves[i].domain);
-		free((char *)run->curves[i].method);
-	}
-	free(run->curves);
 	free(run->facts.name);
 	wss_host_sum_free(&run->host);
 	wss_host_room_free(&run->room);
@@ -266,8 +221,7 @@ static int recommend_print(struct wss_cli *cli, const struct recommend_options *
 	int r;
 
 	run.since = wss_advice_since(advice, wss_clock_wall_seconds());
-	if (wss_plot_check("--plot", options->plot, false, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &cli->view,
+	if (wss_report_open(stdout, cli->format, &cli->view,
 			    advice->what_if_bytes.known ? &recommend_what_if_layout
 							: recommend_layout_of(options),
 			    &run.report, &err) < 0)

@@ -43,12 +43,6 @@ static int sizing_take(struct wss_advice_options *options, int c, const char *va
 					       &options->rule.headroom_percent, err);
 	case WSS_OPT_HOLD:
 		return hold_parse(value, &options->hold_ns, err);
-	case WSS_OPT_TARGET_LOSS:
-		return wss_percent_parse(value, 0.001, 90, "--target-loss", &options->target_loss,
-					 err);
-	case WSS_OPT_FAULT_COST:
-		return wss_duration_parse(value, WSS_ADVICE_FAULT_MAX_NS, "--fault-cost",
-					  &options->fault_ns, err);
 	default:
 		options->rule.minimum_is_default = false;
 		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
@@ -58,7 +52,7 @@ static int sizing_take(struct wss_advice_options *options, int c, const char *va
 int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
 		      struct wss_error *err)
 {
-	if (c < WSS_OPT_SPAN || c > WSS_OPT_FAULT_COST)
+	if (c < WSS_OPT_SPAN || c > WSS_OPT_MINIMUM)
 		return wss_store_option(&options->history, c, value, err);
 	return sizing_take(&options->advice, c, value, err) < 0 ? -1 : 1;
 }

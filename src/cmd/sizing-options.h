@@ -11,18 +11,14 @@ enum {
 	WSS_OPT_HEADROOM,
 	WSS_OPT_HOLD,
 	WSS_OPT_MINIMUM,
-	WSS_OPT_TARGET_LOSS,
-	WSS_OPT_FAULT_COST,
 };
 
-#define WSS_SIZING_LONG                                                        \
-	WSS_HISTORY_LONG, {"span", required_argument, NULL, WSS_OPT_SPAN},     \
-		{"headroom", required_argument, NULL, WSS_OPT_HEADROOM},       \
-		{"hold", required_argument, NULL, WSS_OPT_HOLD},               \
-		{"minimum", required_argument, NULL, WSS_OPT_MINIMUM},         \
-		{"target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS}, \
-	{                                                                      \
-		"fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST      \
+#define WSS_SIZING_LONG                                                    \
+	WSS_HISTORY_LONG, {"span", required_argument, NULL, WSS_OPT_SPAN}, \
+		{"headroom", required_argument, NULL, WSS_OPT_HEADROOM},   \
+		{"hold", required_argument, NULL, WSS_OPT_HOLD},           \
+	{                                                                  \
+		"minimum", required_argument, NULL, WSS_OPT_MINIMUM        \
 	}
 
 struct wss_sizing_options {

@@ -88,10 +88,8 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_SAMPLE_PUT] =
 		"INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
 		"low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
-		"swap_bytes, qemu_bytes, swap_in_bytes, major_faults, oom_kills, stall_us, refaults, "
-		"unreclaimable_bytes, cache_bytes, reserve_bytes) "
-		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-		"?20)",
+		"swap_bytes, qemu_bytes, unreclaimable_bytes, cache_bytes, reserve_bytes) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
 	[DB_SUMMARY_GET] = "SELECT " SUMMARY_ROW " FROM summary "
 			   "WHERE series_id = ?1 AND level = ?2 AND start = ?3",
 	/* A row that stays in its place costs half as much as one that is replaced, and no change of an index. */
@@ -141,22 +139,6 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_HOUR_SUMMARIES] =
 		"SELECT " SUMMARY_ROW " FROM summary "
 		"WHERE series_id = ?1 AND level = 3600 AND " IS_PAST " ORDER BY start",
-	/* A tenth of the hours. */
-	[DB_BUSIEST] =
-		"SELECT " SUMMARY_ROW " FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND " IS_PAST
-		" AND samples > 0 "
-		"ORDER BY max_bytes DESC, start LIMIT (SELECT (count(*) + 9) / 10 FROM summary "
-		"WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND " IS_PAST
-		" AND samples > 0)",
-	/* In the order of writing: counters only grow, and the times of a clock that was set back would mix them up. */
-	[DB_PRESSURE] = "SELECT time, swap_in_bytes, major_faults, oom_kills, stall_us, refaults, "
-			"coalesce(balloon_bytes, maximum_bytes) "
-			"FROM guest JOIN series ON guest_id = guest.id "
-			"JOIN sample ON series_id = series.id "
-			"WHERE uuid = ?1 AND time BETWEEN ?2 AND " NOW
-			" AND coalesce(swap_in_bytes, major_faults, oom_kills, "
-			"stall_us, refaults) IS NOT NULL ORDER BY sample.id",
 	[DB_OVERHEAD] =
 		"SELECT qemu_bytes, count(*) OVER () FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN sample ON series_id = series.id "

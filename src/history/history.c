@@ -146,14 +146,9 @@ static int store_sample(struct wss_history *history, int64_t series,
 	bind_amount(stmt, 10, sample->memory.rss_bytes);
 	bind_amount(stmt, 11, sample->memory.swap_bytes);
 	bind_amount(stmt, 12, sample->memory.qemu_bytes);
-	bind_amount(stmt, 13, sample->pressure.swap_in_bytes);
-	bind_amount(stmt, 14, sample->pressure.major_faults);
-	bind_amount(stmt, 15, sample->pressure.oom_kills);
-	bind_amount(stmt, 16, sample->pressure.stall_us);
-	bind_amount(stmt, 17, sample->pressure.refaults);
-	bind_amount(stmt, 18, sample->memory.unreclaimable_bytes);
-	bind_amount(stmt, 19, sample->memory.cache_bytes);
-	bind_amount(stmt, 20, sample->memory.reserve_bytes);
+	bind_amount(stmt, 13, sample->memory.unreclaimable_bytes);
+	bind_amount(stmt, 14, sample->memory.cache_bytes);
+	bind_amount(stmt, 15, sample->memory.reserve_bytes);
 	return run_statement(history, stmt, err);
 }
 

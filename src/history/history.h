@@ -7,7 +7,7 @@
  *   schema.c, db.h             its tables, and the statements on them
  *   history.c, coldness.c      add samples, and reports of cold memory; prune.c deletes
  *   samples.c, series.c        read them
- *   summary.h, growth.h, missrate.h, pressure.h, floor.h  what a series of them says
+ *   summary.h, growth.h, floor.h  what a series of them says
  *   *-report.h, *-chart.h      tables and pictures; sample-report.h serves new samples as well
  *   lock.h                     one round at a time, and a connection that threads share
  *
@@ -31,7 +31,6 @@
 #include "base/error.h"
 #include "cold/cold-timeline.h"
 #include "history/floor.h"
-#include "history/pressure.h"
 #include "history/span.h"
 #include "measure/sample.h"
 
@@ -171,19 +170,11 @@ int wss_history_days(struct wss_history *history, const struct wss_history_serie
 		     time_t since, wss_history_hour on_day, void *opaque, struct wss_error *err);
 
 /*
- * Adds up, with their growth curves, the tenth of the hours of that series since a time that have the largest working sets. The
- * caller frees *summary, which is empty before, also on error. WSS_ERR_NO_MEMORY.
- */
-int wss_history_busiest(struct wss_history *history, const struct wss_history_series *series,
-			time_t since, struct wss_summary *summary, struct wss_error *err);
-
-/*
  * Calls on_summary for each hour of the series of a guest with the most samples, ascending, with its growth
- * curve and how cold the guest's memory was at its end, NULL if that is unknown; both are valid during the
- * call. Returns 0, or -1: WSS_ERR_NO_MEMORY as soon as on_summary returns -1, WSS_ERR_INTERRUPTED.
+ * curve; it is valid during the call. Returns 0, or -1: WSS_ERR_NO_MEMORY as soon as on_summary returns -1, WSS_ERR_INTERRUPTED.
  */
 typedef int (*wss_history_on_summary)(time_t start, const struct wss_summary *summary,
-				      const struct wss_cold_report *cold, void *opaque);
+				      void *opaque);
 int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 			       wss_history_on_summary on_summary, void *opaque,
 			       struct wss_error *err);
@@ -230,13 +221,6 @@ int wss_history_floor(struct wss_history *history, const char *uuid, time_t sinc
  */
 int wss_history_note_squeeze(struct wss_history *history, const char *uuid, uint64_t bytes,
 			     bool paged, struct wss_error *err);
-
-/*
- * Adds the counters of a guest's samples since a time. Returns 0, or -1: WSS_ERR_NO_MEMORY,
- * WSS_ERR_INTERRUPTED.
- */
-int wss_history_pressure(struct wss_history *history, const char *uuid, time_t since,
-			 struct wss_pressure *pressure, struct wss_error *err);
 
 /*
  * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each

@@ -236,34 +236,6 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 	return r;
 }
 
-int wss_history_pressure(struct wss_history *history, const char *uuid, time_t since,
-			 struct wss_pressure *pressure, struct wss_error *err)
-{
-	sqlite3_stmt *stmt;
-	int step, r = 0;
-
-	stmt = wss_db_statement(history, DB_PRESSURE, err);
-	if (!stmt)
-		return -1;
-	bind_since(stmt, uuid, since);
-	while (r == 0 && rows_has_next(stmt, &step)) {
-		const struct wss_pressure_counts counts = {
-			.swap_in_bytes = wss_db_column_amount(stmt, 1),
-			.major_faults = wss_db_column_amount(stmt, 2),
-			.oom_kills = wss_db_column_amount(stmt, 3),
-			.stall_us = wss_db_column_amount(stmt, 4),
-			.refaults = wss_db_column_amount(stmt, 5),
-		};
-
-		r = wss_pressure_add(pressure, sqlite3_column_int64(stmt, 0), &counts,
-				     wss_db_column_amount(stmt, 6).value);
-	}
-	if (r == 0)
-		return end_of_rows(history, stmt, step, err);
-	sqlite3_reset(stmt);
-	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-}
-
 int wss_history_overhead(struct wss_history *history, const char *uuid, time_t since,
 			 struct wss_history_overhead *ret_overhead, struct wss_error *err)
 {

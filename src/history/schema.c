@@ -32,8 +32,6 @@ static const char schema[] =
 	"	low_bytes INTEGER, high_bytes INTEGER,"
 	"	maximum_bytes INTEGER, balloon_bytes INTEGER, rss_bytes INTEGER,"
 	"	swap_bytes INTEGER, qemu_bytes INTEGER,"
-	/* Counters of memory pressure at the time of the sample (history/pressure.h). */
-	"	swap_in_bytes INTEGER, major_faults INTEGER, oom_kills INTEGER, stall_us INTEGER, refaults INTEGER,"
 	/* Memory that the guest's kernel could not give up then, page cache that it could, and what it keeps (struct wss_sample). */
 	"	unreclaimable_bytes INTEGER, cache_bytes INTEGER, reserve_bytes INTEGER);"
 	"CREATE INDEX sample_series ON sample (series_id);"

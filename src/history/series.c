@@ -203,46 +203,6 @@ int wss_history_days(struct wss_history *history, const struct wss_history_serie
 	return read_maxima(history, series, WSS_HISTORY_DAY, since, on_day, opaque, err);
 }
 
-int wss_history_busiest(struct wss_history *history, const struct wss_history_series *series,
-			time_t since, struct wss_summary *summary, struct wss_error *err)
-{
-	sqlite3_stmt *stmt = wss_db_statement(history, DB_BUSIEST, err);
-	int step = SQLITE_ROW, r = 0;
-
-	if (!stmt)
-		return -1;
-	sqlite3_bind_int64(stmt, 1, series->id);
-	sqlite3_bind_int64(stmt, 2, wss_db_floor_time(since, WSS_HISTORY_HOUR));
-	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		struct wss_summary hour = {0};
-
-		r = wss_db_read_summary(history, stmt, true, &hour, err);
-		if (r == 0 && wss_summary_merge(summary, &hour) < 0)
-			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		else if (r > 0)
-			r = 0;
-		wss_summary_free(&hour);
-	}
-	if (r == 0 && step != SQLITE_DONE)
-		r = wss_db_error(history, "cannot read it", err);
-	sqlite3_reset(stmt);
-	return r;
-}
-
-static int pass_summary(struct wss_history *history, const char *uuid, time_t start,
-			const struct wss_summary *summary, wss_history_on_summary on_summary,
-			void *opaque, struct wss_error *err)
-{
-	struct wss_history_coldness coldness;
-	int r = wss_db_coldness_at(history, uuid, WSS_HISTORY_HOUR, start, &coldness, err);
-
-	if (r < 0)
-		return -1;
-	if (on_summary(start, summary, r ? &coldness.report : NULL, opaque) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	return 0;
-}
-
 int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 			       wss_history_on_summary on_summary, void *opaque,
 			       struct wss_error *err)
@@ -265,11 +225,10 @@ int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		else
 			r = wss_db_read_summary(history, stmt, true, &summary, err);
-		if (r == 0)
-			r = pass_summary(history, uuid, sqlite3_column_int64(stmt, 11), &summary,
-					 on_summary, opaque, err);
-		else if (r > 0)
+		if (r > 0)
 			r = 0;
+		else if (r == 0 && on_summary(sqlite3_column_int64(stmt, 11), &summary, opaque) < 0)
+			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		wss_summary_free(&summary);
 	}
 	if (r == 0 && step != SQLITE_DONE)

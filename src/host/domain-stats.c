@@ -71,17 +71,15 @@ static struct wss_balloon_stats read_stats(virDomainStatsRecordPtr record)
 void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest)
 {
 	struct wss_balloon_stats stats = {.update_s = {.known = false}};
-	struct wss_amount swap_in = {.known = false};
 	virDomainStatsRecordPtr *records;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
 		      &records, NULL) == 0) {
 		stats = read_stats(records[0]);
-		swap_in = get_amount(records[0], "balloon.swap_in", 1024);
 		virDomainStatsRecordListFree(records);
 	}
 	guest->balloon_bytes = stats.actual_bytes;
-	wss_balloon_report_take(guest, &stats, swap_in);
+	wss_balloon_report_take(guest, &stats);
 }
 
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,

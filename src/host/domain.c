@@ -124,9 +124,8 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 /* Balloon figures are optional: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
-	guest->balloon_bytes.known = guest->swap_in_bytes.known = guest->major_faults.known =
-		guest->unreclaimable_bytes.known = guest->cache_bytes.known =
-			guest->reserve_bytes.known = false;
+	guest->balloon_bytes.known = guest->unreclaimable_bytes.known = guest->cache_bytes.known =
+		guest->reserve_bytes.known = false;
 	if (guest->state != WSS_GUEST_SHUTOFF)
 		wss_domain_read_balloon(dom, guest);
 }

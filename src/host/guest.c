@@ -312,17 +312,12 @@ static void take_memory_in_use(struct wss_guest *guest, const struct wss_balloon
 			stats->cache_bytes.value, wss_u64_sub(usable, stats->free_bytes.value)));
 }
 
-void wss_balloon_report_take(struct wss_guest *guest, const struct wss_balloon_stats *stats,
-			     struct wss_amount swap_in_bytes)
+void wss_balloon_report_take(struct wss_guest *guest, const struct wss_balloon_stats *stats)
 {
-	guest->swap_in_bytes = guest->major_faults = guest->unreclaimable_bytes =
-		guest->cache_bytes = guest->reserve_bytes = (struct wss_amount){0};
-	/* The counters of an old report would look like those of a guest that neither swaps nor faults. */
-	if (!wss_balloon_report_is_current(&guest->config, stats->update_s))
-		return;
-	guest->swap_in_bytes = swap_in_bytes;
-	guest->major_faults = stats->major_faults;
-	take_memory_in_use(guest, stats);
+	guest->unreclaimable_bytes = guest->cache_bytes = guest->reserve_bytes =
+		(struct wss_amount){0};
+	if (wss_balloon_report_is_current(&guest->config, stats->update_s))
+		take_memory_in_use(guest, stats);
 }
 
 void wss_guest_free(struct wss_guest *guest)

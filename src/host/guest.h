@@ -77,8 +77,7 @@ struct wss_guest;
  * Takes into the guest what it reported of its memory, if that is current (wss_balloon_report_is_current()); else all of that
  * is unknown.
  */
-void wss_balloon_report_take(struct wss_guest *guest, const struct wss_balloon_stats *stats,
-			     struct wss_amount swap_in_bytes);
+void wss_balloon_report_take(struct wss_guest *guest, const struct wss_balloon_stats *stats);
 
 /* The dirty-rate calculation, which turns KVM's dirty log on. */
 struct wss_dirty_log {
@@ -200,9 +199,7 @@ struct wss_guest {
 	char job[WSS_JOB_MAX];
 	char state_text[64]; /* for messages: "paused (migration)" */
 	struct wss_amount balloon_bytes;
-	/* What the guest's kernel counts, by its balloon; read with the state. */
-	struct wss_amount swap_in_bytes, major_faults;
-	/* Likewise: memory that it cannot give up without swapping, that of its kernel included. */
+	/* By its balloon, read with the state: memory that it cannot give up without swapping, that of its kernel included. */
 	struct wss_amount unreclaimable_bytes;
 	struct wss_amount cache_bytes;	 /* page cache that it could give up */
 	struct wss_amount reserve_bytes; /* wss_balloon_stats_reserve() */

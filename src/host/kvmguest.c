@@ -127,9 +127,8 @@ static int read_state(struct wss_guest *guest, struct qmp *qmp, void *unused, st
 					   .free_bytes = report.free_bytes,
 					   .cache_bytes = report.cache_bytes,
 					   .managed_bytes = report.managed_bytes,
-					   .major_faults = report.major_faults,
 					   .update_s = wss_amount_of(report.update_s)};
-	wss_balloon_report_take(guest, &stats, report.swap_in_bytes);
+	wss_balloon_report_take(guest, &stats);
 	return 0;
 }
 
@@ -194,7 +193,7 @@ static void ask_monitor(struct wss_guest *guest, bool is_logged)
 	strcpy(guest->job, is_logged ? "its writes are logged, as for a migration" : "");
 	/* The slots have the same size whatever the balloon takes. */
 	guest->balloon_bytes = (struct wss_amount){.known = false};
-	wss_balloon_report_take(guest, &nothing, guest->balloon_bytes);
+	wss_balloon_report_take(guest, &nothing);
 	guest->config.dirty_log_unasked = false;
 	if (!source->found.monitor[0] || guest->process.proc.dirfd < 0)
 		return;

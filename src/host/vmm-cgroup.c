@@ -92,16 +92,6 @@ static struct wss_amount number_after(const char *text, const char *word)
 	return (struct wss_amount){0};
 }
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" in us, then the same for "full". */
-static struct wss_amount stall_of(const char *text)
-{
-	const char *total = text && !strncmp(text, "some ", 5) ? strstr(text, " total=") : NULL;
-	uint64_t value;
-
-	return total && sscanf(total, " total=%" SCNu64, &value) == 1 ? wss_amount_of(value)
-								      : (struct wss_amount){0};
-}
-
 static struct wss_amount sum_of(struct wss_amount a, struct wss_amount b)
 {
 	return (struct wss_amount){a.known && b.known, a.value + b.value};
@@ -109,21 +99,15 @@ static struct wss_amount sum_of(struct wss_amount a, struct wss_amount b)
 
 struct wss_vmm_cgroup wss_vmm_cgroup_read(const struct wss_root *root, const struct wss_root *proc)
 {
-	struct wss_vmm_cgroup counts = {.oom_kills = {.known = false}};
-	wss_auto_free char *events = NULL, *pressure = NULL, *stat = NULL, *swap = NULL;
+	struct wss_vmm_cgroup counts = {.swap_bytes = {.known = false}};
+	wss_auto_free char *stat = NULL, *swap = NULL;
 	char directory[PATH_MAX];
 	bool own;
 
 	if (!wss_vmm_cgroup_find(proc, directory, &own) || !own)
 		return counts;
-	events = wss_cgroup_read(root, directory, "memory.events");
-	pressure = wss_cgroup_read(root, directory, "memory.pressure");
 	stat = wss_cgroup_read(root, directory, "memory.stat");
 	swap = wss_cgroup_read(root, directory, "memory.swap.current");
-	counts.oom_kills = number_after(events, "oom_kill ");
-	counts.stall_us = stall_of(pressure);
-	counts.refaults = sum_of(number_after(stat, "workingset_refault_anon "),
-				 number_after(stat, "workingset_refault_file "));
 	counts.huge_bytes =
 		sum_of(sum_of(number_after(stat, "anon_thp "), number_after(stat, "shmem_thp ")),
 		       number_after(stat, "file_thp "));

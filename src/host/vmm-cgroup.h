@@ -13,9 +13,6 @@
 #include "base/root.h"
 
 struct wss_vmm_cgroup {
-	struct wss_amount oom_kills;
-	struct wss_amount stall_us;   /* in which some task waited for memory (PSI) */
-	struct wss_amount refaults;   /* pages that were read again after they had been reclaimed */
 	struct wss_amount huge_bytes; /* in transparent huge pages */
 	struct wss_amount swap_bytes; /* of its memory, shared memory too */
 };

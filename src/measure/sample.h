@@ -38,14 +38,6 @@ struct wss_curve_point {
 #define WSS_NOTES_MAX 8
 #define WSS_NOTE_LEN 240
 
-/* Counters of a guest. Each only grows, until the guest, its kernel or its cgroup is another. */
-struct wss_pressure_counts {
-	/* By the guest's kernel, through its balloon. */
-	struct wss_amount swap_in_bytes, major_faults;
-	/* Of QEMU's cgroup: kills, time in which some task waited for memory, pages read again. */
-	struct wss_amount oom_kills, stall_us, refaults;
-};
-
 struct wss_sample {
 	char domain[256];
 	char uuid[37]; /* "" if unknown */
@@ -96,8 +88,6 @@ struct wss_sample {
 		struct wss_amount huge_bytes;
 		struct wss_amount qemu_bytes; /* resident memory of QEMU that is not guest RAM */
 	} memory;
-
-	struct wss_pressure_counts pressure; /* at the end of the window */
 
 	struct {
 		struct wss_amount arm_ns; /* time for which the guest's vCPUs may have stalled */

@@ -95,7 +95,6 @@ static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample
 		sample->memory.unreclaimable_bytes = unreclaimable_bytes;
 		sample->memory.cache_bytes = cache_bytes;
 		sample->memory.reserve_bytes = reserve_bytes;
-		sample->pressure = facts->memory.figures.pressure;
 		return;
 	}
 	if (!guest->ram_known) {
@@ -108,15 +107,7 @@ static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample
 		wss_sample_note(sample, "memory figures are absent: %s", why.text);
 		return;
 	}
-	sample->pressure = (struct wss_pressure_counts){
-		.swap_in_bytes = guest->swap_in_bytes,
-		.major_faults = guest->major_faults,
-		.oom_kills = cgroup.oom_kills,
-		.stall_us = cgroup.stall_us,
-		.refaults = cgroup.refaults,
-	};
 	facts->memory.figures.memory = sample->memory;
-	facts->memory.figures.pressure = sample->pressure;
 }
 
 void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,

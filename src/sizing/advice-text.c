@@ -2,15 +2,12 @@
 #include "sizing/advice-text.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 
 #define SIZE_TEXT_MAX 24
-/* A smaller share of time is stated as at most that. */
-#define LOSS_SHOWN 0.00001
 
 /* Formats a length for a sentence: "4 s", not "4.00 s" as in a column. */
 static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
@@ -74,25 +71,16 @@ bool wss_advice_no_size_text(const struct wss_advice *advice, char ret_text[WSS_
 
 bool wss_advice_fills_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
-	const struct wss_pressure *pressure = &advice->pressure;
-	char base[SIZE_TEXT_MAX], all[SIZE_TEXT_MAX], kinds[WSS_PRESSURE_TEXT_MAX];
-	unsigned seen = 0;
+	char base[SIZE_TEXT_MAX], all[SIZE_TEXT_MAX];
 
 	if (!advice->sizing.filled_bytes.known)
 		return false;
-	for (size_t i = 0; i < pressure->n; i++)
-		seen |= pressure->events[i].kinds;
-	wss_pressure_format(seen, kinds);
 	wss_size_format(advice->sizing.base_bytes.value, base, sizeof(base));
 	wss_size_format(advice->sizing.filled_bytes.value, all, sizeof(all));
 	snprintf(
 		ret_text, WSS_ADVICE_TEXT_MAX,
-		"its set of %s fills its %s, so that what it needs is unknown: it may want more, and nothing shrinks it%s%s",
-		base, all,
-		seen		    ? "; signs that it had too little: "
-		: pressure->watched ? "; no sign that it had too little"
-				    : "",
-		kinds);
+		"its set of %s fills its %s, so that what it needs is unknown: it may want more, and nothing shrinks it",
+		base, all);
 	return true;
 }
 
@@ -195,32 +183,6 @@ bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 	return true;
 }
 
-bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
-				     char ret_text[WSS_ADVICE_TEXT_MAX])
-{
-	char size[SIZE_TEXT_MAX];
-
-	if (!advice->left_out_bytes.value)
-		return false;
-	wss_size_format(advice->left_out_bytes.value, size, sizeof(size));
-	if (advice->loss.known)
-		snprintf(
-			ret_text, WSS_ADVICE_TEXT_MAX,
-			"the size leaves out %s that was used in the last 24 h: that is predicted to "
-			"cost %s%.2g%% of its time%s",
-			size,
-			advice->loss.bound || advice->loss.share < LOSS_SHOWN ? "at most " : "",
-			100 * fmax(advice->loss.share, LOSS_SHOWN),
-			advice->busiest.known ? " in its busiest hours" : "");
-	else
-		snprintf(
-			ret_text, WSS_ADVICE_TEXT_MAX,
-			"the size leaves out %s that was used in the last 24 h: what that costs is "
-			"unknown, as its windows have no growth curve of 4 KiB pages",
-			size);
-	return true;
-}
-
 bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_learned *learned = &advice->learned;
@@ -270,26 +232,6 @@ bool wss_advice_below_text(const struct wss_advice *advice, char ret_text[WSS_AD
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
 		 "the size of %s is less than the %s that it needed within the last hold", to,
 		 needed);
-	return true;
-}
-
-bool wss_advice_pressure_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
-{
-	const struct wss_sizing *sizing = &advice->sizing;
-	char kinds[WSS_PRESSURE_TEXT_MAX], age[SIZE_TEXT_MAX], had[SIZE_TEXT_MAX],
-		size[SIZE_TEXT_MAX];
-
-	if (!sizing->pressure_bytes.known)
-		return false;
-	wss_pressure_format(sizing->pressed.kinds, kinds);
-	wss_age_format((uint64_t)wss_clock_age_seconds(sizing->pressed.time), age, sizeof(age));
-	wss_size_format(sizing->pressed.had_bytes, had, sizeof(had));
-	wss_size_format(sizing->pressure_bytes.value, size, sizeof(size));
-	snprintf(
-		ret_text, WSS_ADVICE_TEXT_MAX,
-		"it had too little memory %s ago, with %s (%s): that asks for %s now, and for less "
-		"each day",
-		age, had, kinds, size);
 	return true;
 }
 

@@ -16,13 +16,6 @@ bool wss_advice_kind_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 bool wss_advice_left_out_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
- * States how much memory of the last 24 hours the recommended size leaves out, and what that costs. Returns
- * false if that is nothing or unknown.
- */
-bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
-				     char ret_text[WSS_ADVICE_TEXT_MAX]);
-
-/*
  * States in how many hours the guest needed no more than its size, its largest need, and how often such advice would have
  * been kept. Returns false if there is no size, or if it was not made from hours.
  */
@@ -30,9 +23,6 @@ bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_
 
 /* States that the size is less than the largest need within the last hold. Returns false unless that is so. */
 bool wss_advice_below_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);
-
-/* States which signs of pressure ask for more memory. Returns false if none does. */
-bool wss_advice_pressure_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /* States that no flavour is as large as the guest needs. Returns false unless that is so. */
 bool wss_advice_outgrows_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);

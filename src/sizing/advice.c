@@ -32,47 +32,6 @@ time_t wss_advice_since(const struct wss_advice_options *options, time_t now)
 	return now - (time_t)(options->span_ns / WSS_NS_PER_S);
 }
 
-struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
-					    uint64_t granularity_bytes,
-					    struct wss_amount maximum_bytes,
-					    const struct wss_advice_options *options)
-{
-	struct wss_advice_curve curve = {.known = false};
-	uint64_t size, all = maximum_bytes.known ? maximum_bytes.value : UINT64_MAX;
-
-	/*
-	 * The curve counts 4 KiB pages; coarser windows also count untouched pages around each
-	 * touched one.
-	 */
-	if (granularity_bytes > 4096 || !wss_missrate_from_summary(&curve.missrate, summary))
-		return curve;
-	curve.known = true;
-	curve.is_beyond =
-		!wss_missrate_size(&curve.missrate, options->target_loss, options->fault_ns, &size);
-	if (curve.is_beyond)
-		size = wss_u64_min(wss_missrate_reach_bytes(&curve.missrate, options->target_loss,
-							    options->fault_ns),
-				   all);
-	curve.bytes = wss_amount_of(size);
-	curve.coarse_bytes =
-		wss_amount_of(wss_u64_min(wss_sizing_coarse(size), wss_u64_max(size, all)));
-	return curve;
-}
-
-/* Predicts the faults per second at a size, in the busiest hours or in all, whichever is more. */
-static double advice_rate(const struct wss_advice *advice, uint64_t bytes, bool *ret_bound)
-{
-	double rate = wss_missrate_at(&advice->curve.missrate, bytes, ret_bound), busiest;
-	bool bound;
-
-	if (!advice->busiest.known)
-		return rate;
-	busiest = wss_missrate_at(&advice->busiest.missrate, bytes, &bound);
-	if (busiest > rate)
-		*ret_bound = bound;
-	return busiest > rate ? busiest : rate;
-}
-
 static void advice_ask_what_if(struct wss_advice *advice, const struct wss_advice_options *options)
 {
 	const struct wss_summary *summary = &advice->series.summary;
@@ -87,11 +46,6 @@ static void advice_ask_what_if(struct wss_advice *advice, const struct wss_advic
 	else if (summary->samples)
 		advice->what_if.exceeded = (double)wss_histogram_above(&summary->sizes, bytes) /
 					   (double)summary->samples;
-	if (!advice->curve.known)
-		return;
-	advice->what_if.faults_per_second = advice_rate(advice, bytes, &advice->what_if.bound);
-	advice->what_if.loss =
-		wss_missrate_loss(advice->what_if.faults_per_second, options->fault_ns);
 }
 
 /* What the hours go to. */
@@ -127,8 +81,7 @@ static void advice_on_day(time_t start, uint64_t max_bytes, void *opaque)
 }
 
 /* Sizes a guest from the series in its advice, and from what was learned. */
-static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest,
-			const struct wss_advice_options *options)
+static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest)
 {
 	struct wss_sizing_state state = {.learned = &advice->learned};
 
@@ -139,17 +92,10 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 		state.balloon_bytes = advice->series.balloon_bytes;
 	}
 	advice->assigned_bytes = state.maximum_bytes = advice->series.maximum_bytes;
-	advice->curve =
-		wss_advice_curve_of(&advice->series.summary, advice->series.granularity_bytes,
-				    advice->assigned_bytes, options);
-	state.curve_bytes = advice->curve.coarse_bytes;
 	state.wss_bytes = advice->series.wss_bytes;
 	state.in_use_bytes = advice->series.unreclaimable_bytes;
 	state.reserve_bytes = advice->series.reserve_bytes;
-	state.used_bytes = advice->cold.used_bytes;
 	state.floor = advice->floor;
-	state.pressure = &advice->pressure;
-	state.now = wss_clock_wall_seconds();
 	wss_sizing_compute(&advice->series.summary, &advice->rule, guest->policy, &state,
 			   &advice->sizing);
 }
@@ -182,38 +128,15 @@ static int advice_read_hours(struct wss_history *history, const struct wss_advic
 	return r;
 }
 
-/* Finds what the recommended size costs. */
-static void advice_weigh(struct wss_advice *advice, const struct wss_advice_options *options)
-{
-	struct wss_amount size = advice->sizing.recommended_bytes, used = advice->cold.used_bytes;
-	struct wss_advice_loss *loss = &advice->loss;
-
-	if (size.known && used.known)
-		advice->left_out_bytes =
-			wss_amount_of(used.value > size.value ? used.value - size.value : 0);
-	loss->known = size.known && advice->curve.known;
-	if (loss->known)
-		loss->share = wss_missrate_loss(advice_rate(advice, size.value, &loss->bound),
-						options->fault_ns);
-}
-
 /* Makes the advice from a series, once all else was read. */
 static void advice_finish(struct wss_advice *advice, const struct wss_advice_guest *guest,
 			  const struct wss_advice_options *options)
 {
-	advice_size(advice, guest, options);
+	advice_size(advice, guest);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE ? WSS_ADVICE_TOO_EARLY
 			 : advice->sizing.recommended_bytes.known	  ? WSS_ADVICE_OK
 									  : WSS_ADVICE_NO_SIZE;
-	advice_weigh(advice, options);
 	advice_ask_what_if(advice, options);
-}
-
-struct wss_amount wss_advice_used_bytes(const struct wss_cold_report *report)
-{
-	if (report->granularity_bytes > 4096)
-		return (struct wss_amount){0};
-	return wss_amount_of(report->held_bytes - report->ages[WSS_COLD_24H].high_bytes);
 }
 
 static enum wss_advice_cold_status cold_status(const struct wss_history_coldness *newest)
@@ -243,23 +166,7 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 	if (cold->status < WSS_ADVICE_COLD_YOUNG)
 		return 0;
 	cold->high_bytes = wss_amount_of(day->high_bytes);
-	cold->used_bytes = wss_advice_used_bytes(&cold->newest.report);
 	return 0;
-}
-
-static int advice_read_busiest(struct wss_history *history, time_t since, struct wss_advice *advice,
-			       struct wss_error *err)
-{
-	struct wss_summary summary = {0};
-	int r = 0;
-
-	if (advice->series.granularity_bytes <= 4096) {
-		r = wss_history_busiest(history, &advice->series, since, &summary, err);
-		advice->busiest.known =
-			r == 0 && wss_missrate_from_summary(&advice->busiest.missrate, &summary);
-	}
-	wss_summary_free(&summary);
-	return r;
 }
 
 /* Reads all that the history knows, but the series. */
@@ -267,17 +174,13 @@ static int advice_read_more(struct wss_history *history, const struct wss_advice
 			    time_t since, const struct wss_advice_options *options,
 			    struct wss_advice *advice, struct wss_error *err)
 {
-	time_t pressed_since = wss_clock_wall_seconds() - WSS_PRESSURE_SPAN_S;
-
 	if (advice_read_cold(history, guest, &advice->cold, err) < 0)
 		return -1;
 	if (!advice->has_series)
 		return 0;
-	if (wss_history_pressure(history, guest->uuid, pressed_since, &advice->pressure, err) < 0 ||
-	    wss_history_overhead(history, guest->uuid, since, &advice->overhead, err) < 0 ||
+	if (wss_history_overhead(history, guest->uuid, since, &advice->overhead, err) < 0 ||
 	    wss_history_floor(history, guest->uuid, since, guest->reports_free, &advice->floor,
-			      err) < 0 ||
-	    advice_read_busiest(history, since, advice, err) < 0)
+			      err) < 0)
 		return -1;
 	return advice_read_hours(history, guest, options, advice, err);
 }
@@ -340,5 +243,4 @@ void wss_advice_block(struct wss_advice *advice)
 void wss_advice_free(struct wss_advice *advice)
 {
 	wss_summary_free(&advice->series.summary);
-	wss_pressure_free(&advice->pressure);
 }

@@ -7,19 +7,15 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "history/history.h"
-#include "history/missrate.h"
 #include "sizing/sizing.h"
 
 /* The history keeps hourly sums: a shorter span would include windows from before it. */
 #define WSS_ADVICE_SPAN_MIN_NS (WSS_HISTORY_HOUR * WSS_NS_PER_S)
 #define WSS_ADVICE_SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
-#define WSS_ADVICE_FAULT_MAX_NS (10 * WSS_NS_PER_S)
 
 struct wss_advice_options {
 	struct wss_sizing_rule rule;
 	uint64_t span_ns;		 /* largest age of windows to use */
-	double target_loss;		 /* share of time that may be lost to faults, 0 to 1 */
-	uint64_t fault_ns;		 /* cost of one fault, at least 1 */
 	struct wss_amount what_if_bytes; /* size to be judged */
 	/*
 	 * Learn sizes from the hours of 13 weeks (sizing/learner.h) once there are enough, unless the
@@ -33,15 +29,14 @@ struct wss_advice_options {
 /* The weeks that the hours of the week are from. */
 #define WSS_ADVICE_WEEK_SPAN_S (28 * WSS_HISTORY_DAY)
 
-#define WSS_ADVICE_OPTIONS_INIT                                                     \
-	{                                                                           \
-		.rule = {.percentile = 0.99,                                        \
-			 .headroom_percent = 20,                                    \
-			 .minimum_bytes = 256 * WSS_MIB,                            \
-			 .minimum_is_default = true},                               \
-		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .target_loss = 0.01, \
-		.fault_ns = WSS_MISSRATE_FAULT_NS, .learn = true,                   \
-		.hold_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,                      \
+#define WSS_ADVICE_OPTIONS_INIT                                               \
+	{                                                                     \
+		.rule = {.percentile = 0.99,                                  \
+			 .headroom_percent = 20,                              \
+			 .minimum_bytes = 256 * WSS_MIB,                      \
+			 .minimum_is_default = true},                         \
+		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .learn = true, \
+		.hold_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,                \
 	}
 
 /* Facts about the guest that the history does not have. */
@@ -90,17 +85,6 @@ struct wss_advice_cold {
 	/* Idle for 24 hours. What is below low can be reclaimed for certain; high promises nothing. */
 	struct wss_amount low_bytes;  /* OK only */
 	struct wss_amount high_bytes; /* YOUNG, GAPS, OK */
-	struct wss_amount used_bytes; /* as wss_advice_used_bytes(); YOUNG, GAPS, OK */
-};
-
-/* What the miss-rate curve says. */
-struct wss_advice_curve {
-	bool known; /* missrate is set */
-	struct wss_missrate missrate;
-	struct wss_amount bytes; /* smallest size that it permits */
-	/* The same by wss_sizing_coarse(), for a recommended size. */
-	struct wss_amount coarse_bytes;
-	bool is_beyond; /* that size is beyond the measured range */
 };
 
 /* All zero stands for a guest that could not be read. */
@@ -113,9 +97,6 @@ struct wss_advice {
 	struct wss_sizing sizing;
 	struct wss_amount held_bytes; /* resident memory; absent if the guest does not run */
 	struct wss_amount assigned_bytes;
-	struct wss_advice_curve curve;
-	/* Missrate only: that of the tenth of its hours with the largest sets. */
-	struct wss_advice_curve busiest;
 	struct wss_learned learned;
 	bool rule_is_fixed; /* nothing is learned, because the policy has a headroom */
 	/*
@@ -125,45 +106,14 @@ struct wss_advice {
 	uint64_t week_bytes[WSS_ADVICE_WEEK_HOURS];
 	struct wss_advice_cold cold;	      /* also without a series */
 	struct wss_history_overhead overhead; /* within the span */
-	/* Signs of pressure within the last WSS_PRESSURE_SPAN_S. */
-	struct wss_pressure pressure;
-	struct wss_floor floor; /* what it could not give up in the span */
-	/*
-	 * With a size and a curve: the predicted loss at the recommended size. This and what_if are of the busiest hours, or of
-	 * all if that is more: an average over a week hides what a few hours lose.
-	 */
-	struct wss_advice_loss {
-		bool known;
-		double share; /* of time, 0 to 1 */
-		bool bound;   /* the share is an upper bound */
-	} loss;
-	/* Memory used in the last 24 hours that the recommended size leaves out. */
-	struct wss_amount left_out_bytes;
+	struct wss_floor floor;		      /* what it could not give up in the span */
 	struct {
 		struct wss_amount bytes; /* the size to be judged */
 		/* What the guest cannot give up, as far as it is known; 0: it is not. */
 		uint64_t floor_bytes;
 		double exceeded; /* share of windows above it, 0 to 1; 1 if it is below floor_bytes */
-		/* With a curve only. */
-		double faults_per_second, loss; /* loss: a share of time, 0 to 1 */
-		bool bound;			/* the last two are upper bounds */
 	} what_if;
 };
-
-/*
- * Finds the size that the miss-rate curve of windows of that granularity requires, extrapolated to maximum_bytes
- * at most.
- */
-struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
-					    uint64_t granularity_bytes,
-					    struct wss_amount maximum_bytes,
-					    const struct wss_advice_options *options);
-
-/*
- * Returns the memory that was certainly used in the 24 hours before the report; unknown if the windows did not
- * tell single pages apart, because then a block counts as used by the touch of any page.
- */
-struct wss_amount wss_advice_used_bytes(const struct wss_cold_report *report);
 
 /* Returns the time, relative to now, since which windows count. */
 time_t wss_advice_since(const struct wss_advice_options *options, time_t now);

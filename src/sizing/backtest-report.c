@@ -27,11 +27,6 @@ static const void *backtest_of(const void *row)
 	return backtest_row_of(row)->backtest;
 }
 
-static const void *loss_of(const void *row)
-{
-	return backtest_row_of(row)->loss;
-}
-
 static struct wss_value backtest_get_size(const void *row)
 {
 	return wss_value_text(wss_backtest_player_name(backtest_row_of(row)->player));
@@ -60,16 +55,6 @@ static struct wss_value backtest_get_changes(const void *row)
 	return score_of(row)->hours
 		       ? (struct wss_value){.kind = WSS_KIND_FACTOR,
 					    .real = wss_backtest_changes_per_week(score_of(row))}
-		       : wss_value_absent();
-}
-
-static struct wss_value backtest_get_loss(const void *row)
-{
-	const struct wss_backtest_loss *loss = backtest_row_of(row)->loss;
-
-	return loss && loss->hours
-		       ? wss_value_bounded(wss_value_share(loss->share_sum / (double)loss->hours),
-					   loss->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT)
 		       : wss_value_absent();
 }
 
@@ -102,12 +87,6 @@ static const struct wss_column backtest_columns[] = {
 	{"above_max_share", NULL, "ABOVE-MAX", 9,
 	 WSS_FIELD_OF(violations_of, struct wss_backtest_score, above_max, SHARE), ABOVE_MAX_HELP},
 	{"changes_per_week", NULL, "CHANGES", 7, WSS_GET(backtest_get_changes), CHANGES_HELP},
-	{"loss_share", NULL, "LOSS", 8, WSS_GET(backtest_get_loss),
-	 "Time that the recommended sizes are predicted to lose to faults, mean, as a share, 1 = 100%; <= where "
-	 "some are upper bounds"},
-	{"loss_hours", NULL, "L-HOURS", 7,
-	 WSS_FIELD_OF(loss_of, struct wss_backtest_loss, hours, COUNT),
-	 "Hours for which that is predicted, a count"},
 };
 
 const struct wss_report_layout wss_backtest_layout = {
@@ -118,5 +97,5 @@ const struct wss_report_layout wss_backtest_layout = {
 	.shown = "domain,size,hours,slack_share,violation_share,above_share,changes_per_week",
 	.wide = "domain,size,guests,hours,early_hours,slack_share,"
 		"violation_hours,violation_share,above_share,above_max_share,"
-		"changes_per_week,loss_share",
+		"changes_per_week",
 };

@@ -14,12 +14,10 @@
 
 struct replay_hour {
 	struct wss_summary summary;
-	struct wss_amount used_bytes;	 /* in the 24 hours before its end */
 	struct wss_amount maximum_bytes; /* of the guest's memory, by the newest sample so far */
 	/* Of the span before the hour, once known. */
 	bool known;
 	struct wss_sizing sizing;
-	struct wss_advice_curve curve;
 };
 
 /* The hours of a day, at indexes first to end - 1. */
@@ -31,8 +29,6 @@ struct replay_day {
 struct wss_replay {
 	const struct wss_advice_options *options;
 	const struct wss_policy *policy;
-	uint64_t granularity_bytes;
-	struct wss_pressure pressure; /* of all the history */
 	size_t n, room;
 	struct replay_hour *list;
 	struct wss_backtest_hour *hours; /* n of them */
@@ -86,8 +82,7 @@ static int replay_add_to_day(struct wss_replay *replay, const struct wss_summary
 	return wss_summary_merge(&replay->days[last].summary, summary);
 }
 
-static int replay_on_summary(time_t start, const struct wss_summary *summary,
-			     const struct wss_cold_report *cold, void *opaque)
+static int replay_on_summary(time_t start, const struct wss_summary *summary, void *opaque)
 {
 	struct wss_replay *replay = opaque;
 
@@ -111,8 +106,6 @@ static int replay_on_summary(time_t start, const struct wss_summary *summary,
 		.need_bytes = summary->samples ? wss_u64_max(summary->max_bytes, 1) : 0,
 	};
 	replay->list[replay->n] = (struct replay_hour){.known = false};
-	if (cold)
-		replay->list[replay->n].used_bytes = wss_advice_used_bytes(cold);
 	if (wss_summary_merge(&replay->list[replay->n].summary, summary) < 0 ||
 	    replay_add_to_day(replay, summary) < 0) {
 		wss_summary_free(&replay->list[replay->n].summary);
@@ -199,11 +192,9 @@ int wss_replay_read(struct wss_history *history, const char *uuid,
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	replay->options = options;
 	replay->policy = policy;
-	replay->granularity_bytes = series.granularity_bytes;
 	if (wss_history_hour_summaries(history, uuid, replay_on_summary, replay, err) < 0 ||
 	    wss_history_days(history, &series, 0, replay_on_day, replay, err) < 0 ||
-	    replay_read_maxima(replay, history, uuid, series.maximum_bytes, err) < 0 ||
-	    wss_history_pressure(history, uuid, 0, &replay->pressure, err) < 0) {
+	    replay_read_maxima(replay, history, uuid, series.maximum_bytes, err) < 0) {
 		wss_replay_free(replay);
 		return -1;
 	}
@@ -219,7 +210,6 @@ void wss_replay_free(struct wss_replay *replay)
 		wss_summary_free(&replay->list[i].summary);
 	for (size_t i = 0; i < replay->n_days; i++)
 		wss_summary_free(&replay->days[i].summary);
-	wss_pressure_free(&replay->pressure);
 	free(replay->list);
 	free(replay->hours);
 	free(replay->days);
@@ -274,8 +264,6 @@ static int replay_compute(const struct wss_replay *replay, size_t at, struct rep
 	int r = replay_sum(replay, replay_find(replay, since), at, &sum);
 
 	if (r == 0) {
-		hour->curve = wss_advice_curve_of(&sum, replay->granularity_bytes,
-						  state.maximum_bytes, options);
 		wss_sizing_compute(&sum, &options->rule, replay->policy, &state, &hour->sizing);
 		hour->known = true;
 	}
@@ -289,46 +277,15 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 	struct wss_sizing_rule rule = replay->options->rule;
 	size_t at = replay_find(replay, start);
 	struct replay_hour *hour = &replay->list[at];
-	struct wss_sizing_state state = {
-		.learned = learned, .pressure = &replay->pressure, .now = start};
+	struct wss_sizing_state state = {.learned = learned};
 	struct wss_sizing sizing;
 
 	if (at == replay->n || (!hour->known && replay_compute(replay, at, hour) < 0))
 		return 0;
 	wss_sizing_apply_policy(&rule, replay->policy, replay_had_bytes(replay, at));
-	state.curve_bytes = hour->curve.coarse_bytes;
-	/* What an earlier hour has reported counts no longer. */
-	if (at && replay->hours[at - 1].start == start - WSS_HISTORY_HOUR)
-		state.used_bytes = replay->list[at - 1].used_bytes;
 	if (!replay->options->learn || replay->policy->headroom_percent.known)
 		state.learned = NULL;
 	sizing = hour->sizing;
 	wss_sizing_recommend(&sizing, &rule, replay->policy, &state);
 	return sizing.recommended_bytes.known ? sizing.recommended_bytes.value : 0;
-}
-
-/* --- faults --- */
-
-/* Returns the hour with its figures; NULL if there is none, or no miss-rate curve. */
-static const struct replay_hour *replay_with_curve(struct wss_replay *replay, time_t start)
-{
-	size_t at = replay_find(replay, start);
-	struct replay_hour *hour = &replay->list[at];
-
-	if (at == replay->n || replay->hours[at].start != start ||
-	    (!hour->known && replay_compute(replay, at, hour) < 0))
-		return NULL;
-	return hour->curve.known ? hour : NULL;
-}
-
-bool wss_replay_loss(struct wss_replay *replay, time_t start, uint64_t bytes, double *ret_share,
-		     bool *ret_bound)
-{
-	const struct replay_hour *hour = replay_with_curve(replay, start);
-
-	if (!hour)
-		return false;
-	*ret_share = wss_missrate_loss(wss_missrate_at(&hour->curve.missrate, bytes, ret_bound),
-				       replay->options->fault_ns);
-	return true;
 }

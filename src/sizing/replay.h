@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The replay: what recommend would have said at each hour of a guest's history, with its minimum and maximum,
- * the miss-rate curve, growth beyond the windows, and rounding, each from the hours before alone.
+ * growth beyond the windows, and rounding, each from the hours before alone.
  */
 #pragma once
 
@@ -33,10 +33,3 @@ time_t wss_replay_end(const struct wss_replay *replay);
 
 /* Returns the size, as wss_backtest_options.size_at does; opaque is the replay. */
 uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *opaque);
-
-/*
- * Predicts the share of time that the guest loses in the hour that starts at that time if it has so much memory,
- * by the hours before, as wss_missrate_at(). Returns false without a miss-rate curve.
- */
-bool wss_replay_loss(struct wss_replay *replay, time_t start, uint64_t bytes, double *ret_share,
-		     bool *ret_bound);

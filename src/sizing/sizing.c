@@ -91,10 +91,9 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason)
 {
-	static const char *const names[] = {"peak",	   "percentile",      "recurring peak",
-					    "full memory", "miss-rate curve", "growth",
-					    "coldness",	   "pressure",	      "memory in use",
-					    "minimum",	   "rounding",	      "maximum"};
+	static const char *const names[] = {"peak",	   "percentile", "recurring peak",
+					    "full memory", "growth",	 "memory in use",
+					    "minimum",	   "rounding",	 "maximum"};
 
 	return names[reason];
 }
@@ -144,19 +143,8 @@ static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_ru
 			   sizing->from_peak ? WSS_SIZING_PEAK : WSS_SIZING_PERCENTILE);
 	if (sizing->filled_bytes.known)
 		size_raise(sizing, sizing->filled_bytes.value, WSS_SIZING_FILLS);
-	if (state->curve_bytes.known)
-		size_raise(sizing, state->curve_bytes.value, WSS_SIZING_CURVE);
 	if (sizing->grown_bytes.known)
 		size_raise(sizing, sizing->grown_bytes.value, WSS_SIZING_BEYOND);
-	/* Where a curve is known, it has weighed what a smaller size costs. */
-	if (state->used_bytes.known && !state->curve_bytes.known)
-		size_raise(sizing, state->used_bytes.value, WSS_SIZING_COLDNESS);
-	if (state->pressure)
-		sizing->pressure_bytes =
-			wss_pressure_floor(state->pressure, sizing->recommended_bytes.value,
-					   state->now, &sizing->pressed);
-	if (sizing->pressure_bytes.known)
-		size_raise(sizing, sizing->pressure_bytes.value, WSS_SIZING_PRESSURE);
 	sizing->need_bytes = sizing->recommended_bytes;
 	sizing->need_reason = sizing->reason;
 	/* Its kernel keeps the reserve from whatever the set is made of. */
@@ -278,7 +266,7 @@ void wss_sizing_recommend(struct wss_sizing *sizing, const struct wss_sizing_rul
 	if (sizing->confidence == WSS_CONFIDENCE_NONE)
 		return;
 	sizing->recommended_bytes = sizing->wanted_bytes = sizing->unrounded_bytes = unknown;
-	sizing->pressure_bytes = sizing->reclaimable_bytes = unknown;
+	sizing->reclaimable_bytes = unknown;
 	sizing->outgrows = false;
 	size_recommend(sizing, rule, policy, state);
 	if (state->floor.source == WSS_FLOOR_UNKNOWN) {

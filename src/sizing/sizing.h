@@ -32,7 +32,6 @@
 
 #include "history/floor.h"
 #include "history/growth.h"
-#include "history/pressure.h"
 #include "history/summary.h"
 #include "measure/policy.h"
 #include "sizing/learner.h"
@@ -81,10 +80,7 @@ enum wss_sizing_reason {
 	WSS_SIZING_PERCENTILE, /* a percentile, likewise */
 	WSS_SIZING_RECURRING,  /* what it needed in this part of past months or quarters */
 	WSS_SIZING_FILLS,      /* its set fills its memory, so that it may want more */
-	WSS_SIZING_CURVE,      /* the miss-rate curve */
 	WSS_SIZING_BEYOND,     /* growth beyond the end of the windows (history/growth.h) */
-	WSS_SIZING_COLDNESS,   /* memory used in the last 24 hours, whose cost no curve shows */
-	WSS_SIZING_PRESSURE,   /* the guest has had too little (history/pressure.h) */
 	WSS_SIZING_IN_USE,     /* what it cannot give up (history/floor.h) */
 	WSS_SIZING_MINIMUM,
 	WSS_SIZING_ROUNDING, /* to a flavour or by a step */
@@ -93,7 +89,7 @@ enum wss_sizing_reason {
 };
 
 /*
- * Returns "peak", "percentile", "recurring peak", "full memory", "miss-rate curve", "growth", "coldness", "pressure", "memory in use", "minimum",
+ * Returns "peak", "percentile", "recurring peak", "full memory", "growth", "memory in use", "minimum",
  * "rounding", "maximum".
  */
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason);
@@ -124,10 +120,8 @@ struct wss_sizing {
 	 * guest beyond recommended_bytes; 0 if that is less than wss_keep_least_gain().
 	 */
 	struct wss_amount reclaimable_bytes;
-	struct wss_amount pressure_bytes;  /* that signs of pressure ask for; absent: none does */
-	struct wss_pressure_event pressed; /* with pressure_bytes: the event that asks for it */
-	enum wss_sizing_reason reason;	   /* with recommended_bytes: what binds it */
-	struct wss_amount wanted_bytes;	   /* it without the policy's maximum */
+	enum wss_sizing_reason reason;	/* with recommended_bytes: what binds it */
+	struct wss_amount wanted_bytes; /* it without the policy's maximum */
 };
 
 /* What a guest is left with if its balloon takes the rest now, as it can be given back at any time. */
@@ -165,27 +159,14 @@ struct wss_sizing_state {
 	struct wss_amount maximum_bytes; /* limit of any extrapolation */
 	/* By its newest sample, see struct wss_keep. */
 	struct wss_amount wss_bytes, in_use_bytes, reserve_bytes;
-	/*
-	 * The size below which the miss-rate curve is too steep; an extrapolation if it is too
-	 * steep at all measured sizes.
-	 */
-	struct wss_amount curve_bytes;
-	bool curve_is_beyond;
-	/* Memory that was certainly used in the last 24 hours (cold/coldness.h). */
-	struct wss_amount used_bytes;
-	/* Signs of pressure until now; NULL: they do not count. */
-	const struct wss_pressure *pressure;
-	time_t now;
 	struct wss_floor floor; /* what the guest cannot give up */
 	/* Takes the place of the base with headroom; NULL, or not known: none was learned. */
 	const struct wss_learned *learned;
 };
 
 /*
- * Sizes a guest: the learned size, or the percentile's upper bound with headroom, but at least the size that the
- * miss-rate curve asks for, and, if the working set still grew at the end of its windows, the size
- * that it would have grown to (history/growth.h). Where no curve shows what less would cost, the size is at least
- * the memory that was used in the last 24 hours. What the guest cannot give up is added to none of them, but is the
+ * Sizes a guest: the learned size, or the percentile's upper bound with headroom, but, if the
+ * working set still grew at the end of its windows, at least the size that it would have grown to (history/growth.h). What the guest cannot give up is added to none of them, but is the
  * least; if that is unknown, there is a need but no size. The summary must have been read with its growth
  * curve. Figures of windows coarser than 4 KiB are upper bounds, which is the safe side.
  */

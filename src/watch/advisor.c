@@ -222,8 +222,6 @@ static void advised_keep(struct wss_advised *advised, struct wss_advice *advice,
 	advised_add_why(advised, advice, wss_advice_learned_text);
 	advised_add_why(advised, advice, wss_advice_growth_text);
 	advised_add_why(advised, advice, wss_advice_left_out_text);
-	advised_add_why(advised, advice, wss_advice_pressure_text);
-	advised_add_why(advised, advice, wss_advice_left_out_memory_text);
 }
 
 /* In whatever thread: touches nothing but the reading, the history and the sum. */

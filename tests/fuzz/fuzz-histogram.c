@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "history/histogram.h"
-#include "history/missrate.h"
 #include "history/summary.h"
 #include "sizing/sizing.h"
 
@@ -43,21 +42,9 @@ static void size_by(const struct wss_summary *summary)
 {
 	static const struct wss_sizing_rule rule = {.percentile = 0.99, .headroom_percent = 20};
 	static const struct wss_policy policy;
-	struct wss_sizing_state state = {.curve_is_beyond = false};
-	struct wss_missrate missrate;
+	static const struct wss_sizing_state state;
 	struct wss_sizing sizing;
-	uint64_t bytes;
-	bool bound;
 
-	if (wss_missrate_from_summary(&missrate, summary)) {
-		fuzz_require(missrate.n >= 2);
-		if (wss_missrate_size(&missrate, 0.01, WSS_MISSRATE_FAULT_NS, &bytes))
-			state.curve_bytes = wss_amount_of(bytes);
-		else
-			state.curve_bytes = wss_amount_of(
-				wss_missrate_reach_bytes(&missrate, 0.01, WSS_MISSRATE_FAULT_NS));
-		fuzz_require(wss_missrate_at(&missrate, 1 << 20, &bound) >= 0);
-	}
 	wss_sizing_compute(summary, &rule, &policy, &state, &sizing);
 }
 

@@ -8,7 +8,6 @@
 #include "database.h"
 #include "fuzz.h"
 #include "history/history.h"
-#include "history/missrate.h"
 #include "sizing/sizing.h"
 
 #define WEEK (7 * WSS_HISTORY_DAY)
@@ -19,19 +18,8 @@ static void size_by(const struct wss_history_series *series)
 	static const struct wss_policy policy;
 	struct wss_sizing_state state = {.held_bytes = series->rss_bytes,
 					 .balloon_bytes = series->balloon_bytes};
-	struct wss_missrate missrate;
 	struct wss_sizing sizing;
-	uint64_t bytes;
-	bool bound;
 
-	if (wss_missrate_from_summary(&missrate, &series->summary)) {
-		if (wss_missrate_size(&missrate, 0.01, WSS_MISSRATE_FAULT_NS, &bytes))
-			state.curve_bytes = wss_amount_of(bytes);
-		else
-			wss_missrate_reach_bytes(&missrate, 0.01, WSS_MISSRATE_FAULT_NS);
-		wss_missrate_loss(wss_missrate_at(&missrate, 1 << 28, &bound),
-				  WSS_MISSRATE_FAULT_NS);
-	}
 	wss_sizing_compute(&series->summary, &rule, &policy, &state, &sizing);
 	wss_histogram_above(&series->summary.sizes, 1 << 28);
 }

@@ -67,7 +67,7 @@ static int print_balloon_report(struct qmp *qmp, char *text, size_t size, struct
 		return -1;
 	snprintf(text, size, "%" PRIu64 ": %d %" PRIu64 ", %d %" PRIu64 ", %d, %d", v.update_s,
 		 v.free_bytes.known, v.free_bytes.value, v.usable_bytes.known, v.usable_bytes.value,
-		 v.swap_in_bytes.known, v.cache_bytes.known);
+		 v.managed_bytes.known, v.cache_bytes.known);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ TEST(test_more_replies)
 		/* What a guest does not report is -1, as an unsigned number. */
 		{"qom-get",
 		 "{\"last-update\": 1700000000, \"stats\": {\"stat-free-memory\": 5, \"stat-available-memory\": 7, "
-		 "\"stat-swap-in\": 18446744073709551615, \"stat-disk-caches\": 9223372036854775807}}",
+		 "\"stat-total-memory\": 18446744073709551615, \"stat-disk-caches\": 9223372036854775807}}",
 		 "1700000000: 1 5, 1 7, 0, 0"},
 		{"query-migrate", "{\"status\": \"active\", \"total-time\": 5}", "<active> 1"},
 		{"query-migrate", "{\"status\": \"completed\"}", "<completed> 0"},

@@ -38,7 +38,7 @@ reads_nothing() {
 @test "a guest that has to read its page cache again grows until it no longer does" {
 	reads_nothing
 	# Page cache that a window does not see is not counted, even if it is in use.
-	apply web1 --minimum 64MiB --headroom 0 --target-loss 90 --window 2s --period 8s
+	apply web1 --minimum 64MiB --headroom 0 --window 2s --period 8s
 	wait_until 240 said 'web1: balloon .* -> .*: with less memory the guest reads its disks again'
 	least=$((assigned - $(most_taken web1)))
 	wait_until 60 reads_nothing

@@ -124,26 +124,13 @@ for name, rival in sizes.items():
 
 @test "options that do not go together are refused" {
 	local options
-	for options in "--train 7d" "--test 7d" "--backtest --what-if 1GiB" "--backtest --probability 90" \
+	for options in "--train 7d" "--test 7d" "--plot x.svg" "--backtest --what-if 1GiB" "--backtest --probability 90" \
 		"--backtest --train 10m" "--hold 10m" "--hold 29d"; do
 		# shellcheck disable=SC2086
 		wss recommend $options
 		[ "$status" = 2 ]
 		[ -z "$out" ]
 	done
-}
-
-@test "the loss is predicted, or it is said why not" {
-	wss recommend --backtest steady0 --output json
-	check '
-ours = data["sizes"][0]
-assert ours["loss_hours"] == 168 and 0 <= ours["loss_share"] < 1, ours
-assert "loss_share" not in data["sizes"][1]'
-	cp "$VIRT_WSS_HISTORY" "$BATS_TEST_TMPDIR/h.db"
-	sqlite3 "$BATS_TEST_TMPDIR/h.db" "UPDATE series SET granularity_bytes = 2097152"
-	wss recommend --history "$BATS_TEST_TMPDIR/h.db" --backtest steady0 --output json
-	check 'assert "loss_share" not in data["sizes"][0]'
-	[[ "$err" == *"the loss is not predicted: no windows have a growth curve of 4 KiB pages"* ]]
 }
 
 @test "the minimum and rounding are replayed" {

@@ -17,8 +17,6 @@
  *             idle for 24 hours, and three quarters were not seen touched
  *   -C S      the same, but it did not watch all the time
  *   -a S      these ages are so many seconds old
- *   -p        the guest has a balloon of 1.3 BYTES, and swaps 100 MiB in before the last sample
- *   -H BYTES  they are those of so much memory
  *   -k BYTES  the guest says that it cannot give up so much; default 1 MiB, 0: it says nothing
  */
 #include <getopt.h>
@@ -36,8 +34,6 @@ struct shape {
 	bool loop, partial, end_only, degraded, only_writes;
 	uint64_t granularity_bytes;
 	long watched_s, ages_age_s;
-	bool pressed;
-	uint64_t held_bytes; /* of the ages; 0: those of the set */
 	uint64_t kept_bytes; /* that it cannot give up; 0: unknown */
 	bool gaps;
 };
@@ -94,11 +90,6 @@ static void fill(struct wss_history *history, const struct shape *shape, const c
 		struct wss_sample sample =
 			sample_of(shape, uuid, bytes + bytes / 100 * (uint64_t)(i % 11),
 				  now - (n - 1 - i) * step);
-
-		if (shape->pressed) {
-			sample.memory.balloon_bytes = wss_amount_of(bytes / 10 * 13);
-			sample.pressure.swap_in_bytes = wss_amount_of(i == n - 1 ? 100 << 20 : 0);
-		}
 		struct wss_error err = WSS_ERROR_INIT;
 
 		if (wss_history_add(history, &sample, &err) < 0) {
@@ -117,8 +108,6 @@ static void fill_ages(struct wss_history *history, const struct shape *shape, co
 					 .granularity_bytes = 4096};
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (shape->held_bytes)
-		report.held_bytes = bytes = shape->held_bytes;
 	for (int i = 0; i < WSS_COLD_AGES; i++)
 		report.ages[i] = (struct wss_cold_class){
 			.low_bytes = shape->gaps ? 0 : bytes / 2,
@@ -137,7 +126,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:k:p")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:k:")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -173,12 +162,6 @@ static int parse(int argc, char **argv, struct shape *shape)
 			break;
 		case 'k':
 			shape->kept_bytes = strtoull(optarg, NULL, 10);
-			break;
-		case 'p':
-			shape->pressed = true;
-			break;
-		case 'H':
-			shape->held_bytes = strtoull(optarg, NULL, 10);
 			break;
 		default:
 			return -1;

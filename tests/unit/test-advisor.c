@@ -671,43 +671,6 @@ static bool page_has(void (*write)(FILE *stream, const struct wss_watch *watch,
 	return found;
 }
 
-/* A guest with a set in every tenth hour only: what it loses then at 300 MiB does not vanish in the average. */
-TEST(test_loss_of_the_busiest_hours)
-{
-	static const uint64_t busy_mib[] = {250, 400, 470, 500};
-	struct wss_advice_options asked = WSS_ADVICE_OPTIONS_INIT;
-	const struct wss_policy policy = {.opt_out = false};
-	const struct wss_advice_guest guest = {
-		.uuid = guests[0].uuid, .active = true, .policy = &policy};
-	struct wss_advice advice;
-
-	for (unsigned i = 1; i <= 150; i++) {
-		struct wss_sample sample = {.wall = wss_clock_wall_seconds() - (time_t)i * 3600,
-					    .method = "mmu",
-					    .granularity_bytes = wss_amount_of(4096),
-					    .requested_window_ns = 4 * WSS_NS_PER_S,
-					    .wss_bytes =
-						    wss_amount_of((i % 10 ? 20 : 500) * WSS_MIB)};
-
-		snprintf(sample.uuid, sizeof(sample.uuid), "%s", guests[0].uuid);
-		for (unsigned s = 0; s < 4; s++)
-			wss_sample_curve_add(&sample, (s + 1) * WSS_NS_PER_S,
-					     (i % 10 ? 20 : busy_mib[s]) * WSS_MIB);
-		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
-	}
-	asked.what_if_bytes = wss_amount_of(300 * WSS_MIB);
-	assert_int_equal(wss_advice_read(history, &guest,
-					 wss_advice_since(&asked, wss_clock_wall_seconds()), &asked,
-					 &advice, NULL),
-			 0);
-	assert_true(advice.curve.known && advice.busiest.known);
-	assert_false(advice.what_if.bound);
-	/* 150 MiB more in a second. */
-	assert_in_range(advice.what_if.faults_per_second, 38000, 39000);
-	assert_true(advice.what_if.loss > 0.75);
-	wss_advice_free(&advice);
-}
-
 /* Returns what balloon would get of the guest, whose figures of now are those of its newest sample. */
 static uint64_t gain_of_balloon(const char *uuid)
 {

@@ -314,8 +314,7 @@ static const struct wss_control_events events = {moved, trouble, progress, none_
 /* Others take the windows and store them in the history. */
 static const struct wss_balloon_options options = {
 	.advice = {.rule = {.percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB},
-		   .span_ns = 86400 * WSS_NS_PER_S,
-		   .fault_ns = WSS_MISSRATE_FAULT_NS},
+		   .span_ns = 86400 * WSS_NS_PER_S},
 	.period_ns = 3600 * WSS_NS_PER_S,
 	.pause_ns = 10 * WSS_NS_PER_S,
 };

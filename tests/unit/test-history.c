@@ -842,8 +842,7 @@ static void count_hour(time_t start, uint64_t max_bytes, void *opaque)
 	++*(unsigned *)opaque;
 }
 
-static int count_hour_summary(time_t start, const struct wss_summary *summary,
-			      const struct wss_cold_report *cold, void *opaque)
+static int count_hour_summary(time_t start, const struct wss_summary *summary, void *opaque)
 {
 	count_hour(start, summary->max_bytes, opaque);
 	return 0;
@@ -1844,81 +1843,6 @@ TEST(test_floor_of_a_squeeze)
 	check_floor(history, UUID_A, NOW + 60, true, WSS_FLOOR_SQUEEZE, 600);
 	present++;
 	check_floor(history, UUID_A, NOW + 60, true, WSS_FLOOR_UNKNOWN, 0);
-	wss_history_close(history);
-}
-
-/* --- memory pressure --- */
-
-static struct wss_sample pressed_sample(time_t when, uint64_t swap_in_mib)
-{
-	struct wss_sample sample = sample_of(UUID_A, 100 << 20, when);
-
-	sample.memory.balloon_bytes = wss_amount_of(1ULL << 30);
-	sample.pressure.swap_in_bytes = wss_amount_of(swap_in_mib << 20);
-	return sample;
-}
-
-static void add_pressed(struct wss_history *history, time_t when, uint64_t swap_in_mib)
-{
-	struct wss_sample sample = pressed_sample(when, swap_in_mib);
-
-	assert_int_equal(wss_history_add(history, &sample, NULL), 0);
-}
-
-static struct wss_pressure read_pressure(struct wss_history *history, time_t since)
-{
-	struct wss_pressure pressure = {.n = 0};
-
-	assert_int_equal(wss_history_pressure(history, UUID_A, since, &pressure, NULL), 0);
-	return pressure;
-}
-
-/* The clock is set back by half an hour: what had been counted is not counted again, and no event comes twice. */
-TEST(test_pressure_with_a_clock_set_back)
-{
-	struct wss_history *history = open_history();
-	struct wss_pressure pressure;
-
-	for (unsigned i = 0; i <= 30; i++)
-		add_pressed(history, NOW + 60 * i, i < 10 ? 0 : 100);
-	for (unsigned i = 0; i <= 60; i++)
-		add_pressed(history, NOW + 30 + 60 * i, 100);
-	pressure = read_pressure(history, 0);
-	assert_int_equal(pressure.n, 1);
-	assert_int_equal(pressure.events[0].time, NOW + 600);
-	wss_pressure_free(&pressure);
-	/* Neither does the hour count that lies ahead. */
-	present = NOW + 540;
-	pressure = read_pressure(history, 0);
-	assert_int_equal(pressure.n, 0);
-	wss_pressure_free(&pressure);
-	wss_history_close(history);
-}
-
-/* Samples without counters show nothing, and neither does the first with them. */
-TEST(test_pressure_from_the_first_counters)
-{
-	struct wss_history *history;
-	struct wss_pressure pressure;
-
-	fill_and_close();
-	history = open_history();
-	pressure = read_pressure(history, 0);
-	assert_false(pressure.watched);
-	add_pressed(history, NOW + 1000, 0);
-	add_pressed(history, NOW + 1300, 500);
-	add_pressed(history, NOW + 1600, 500);
-	pressure = read_pressure(history, NOW + 900);
-	assert_true(pressure.watched);
-	assert_int_equal(pressure.n, 1);
-	assert_int_equal(pressure.events[0].kinds, WSS_PRESSURE_SWAP_IN);
-	assert_int_equal(pressure.events[0].time, NOW + 1300);
-	assert_int_equal(pressure.events[0].had_bytes, 1ULL << 30);
-	wss_pressure_free(&pressure);
-	/* A single sample shows nothing. */
-	pressure = read_pressure(history, NOW + 1500);
-	assert_false(pressure.watched);
-	wss_pressure_free(&pressure);
 	wss_history_close(history);
 }
 

@@ -11,8 +11,7 @@
 
 static struct wss_backtest_hour hours[HISTORIES_HOURS];
 static uint64_t granularity_bytes; /* of the windows */
-static bool pressed;
-static bool odd; /* the windows are those of odd_store() */
+static bool odd;		   /* the windows are those of odd_store() */
 static time_t now;
 static char *tree;
 static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked */
@@ -36,40 +35,6 @@ static const struct wss_clock_source test_clock = {
 	.sleep_until_ns = test_sleep,
 	.wall_seconds = test_wall,
 };
-
-/* In every third hour a report says that nearly all of the guest's memory was used. */
-static void coldness_add(struct wss_history *history, size_t i)
-{
-	struct wss_cold_report report = {
-		.as_of_ns = 2 * DAY * WSS_NS_PER_S,
-		.held_bytes = hours[i].assigned_bytes,
-		.granularity_bytes = 4096,
-		.ages[WSS_COLD_24H] = {.high_bytes = hours[i].need_bytes / 8, .observed = 0.5},
-	};
-
-	if (i % 3 == 0)
-		assert_int_equal(wss_history_add_coldness(history, UUID, hours[i].start + 1900,
-							  &report, NULL),
-				 0);
-}
-
-/* Every 60 hours the guest swaps in, with little more memory than it needs. */
-static void pressure_add(struct wss_history *history, size_t i)
-{
-	struct wss_sample sample = {
-		.wall = hours[i].start + 900,
-		.method = "refs",
-		.requested_window_ns = 1000000000,
-		.granularity_bytes = wss_amount_of(4096),
-		.wss_bytes = wss_amount_of(4096),
-		.memory.balloon_bytes = wss_amount_of(hours[i].need_bytes / 4 * 5),
-		.pressure.swap_in_bytes = wss_amount_of(i / 60 * 100 * WSS_MIB),
-		.uuid = UUID,
-	};
-
-	if (pressed && i % 30 == 0)
-		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
-}
 
 /*
  * Stores windows that end before the guest has touched all that it needs. Every seventh is degraded.
@@ -106,10 +71,6 @@ static void history_add(struct wss_history *history, size_t from, size_t to)
 		assert_int_equal(histories_store(history, UUID, "guest", hours + from, to - from,
 						 granularity_bytes, NULL),
 				 0);
-	for (size_t i = from; i < to; i++) {
-		coldness_add(history, i);
-		pressure_add(history, i);
-	}
 }
 
 /* A history of the first n hours. */
@@ -232,17 +193,12 @@ TEST(test_as_recommended)
 	options.hold_ns = 3600 * WSS_NS_PER_S;
 	granularity_bytes = 2 * WSS_MIB;
 	check_kind(HISTORIES_DAILY, &options, &policy);
-	assert_true(reasons[WSS_SIZING_COLDNESS] > 0);
 	granularity_bytes = 4096;
 	check_kind(HISTORIES_DAILY, &options, &policy);
 	options.rule.minimum_bytes = 0;
 	check_kind(HISTORIES_RESIZES, &options, &policy);
-	pressed = true;
-	check_kind(HISTORIES_RESIZES, &options, &policy);
-	pressed = false;
 	options.rule.rounding = &rounding;
 	check_kind(HISTORIES_BOOTS, &options, &policy);
-	options.target_loss = 0.00001;
 	check_kind(HISTORIES_GAPS, &options, &policy);
 	options.learn = false;
 	options.rule.percentile = 0.9;
@@ -260,8 +216,6 @@ TEST(test_as_recommended)
 	policy.minimum_bytes = wss_amount_of(64 * WSS_GIB);
 	check_kind(HISTORIES_BURSTS, &options, &policy);
 	assert_true(reasons[WSS_SIZING_PEAK] + reasons[WSS_SIZING_PERCENTILE] > 0);
-	assert_true(reasons[WSS_SIZING_CURVE] > 0);
-	assert_true(reasons[WSS_SIZING_PRESSURE] > 0);
 	assert_true(reasons[WSS_SIZING_ROUNDING] > 0);
 	assert_true(reasons[WSS_SIZING_MAXIMUM] > 0);
 	assert_true(reasons[WSS_SIZING_MINIMUM] > 0);

@@ -123,13 +123,6 @@ TEST(test_few_windows)
 	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 660 * MIB);
 	assert_in_range(sizing.p50_bytes.value, 100 * MIB, 102 * MIB);
-	/* The curve requires more, or less. */
-	state.curve_bytes = wss_amount_of(300 * MIB);
-	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB);
-	state.curve_bytes = wss_amount_of(30 * MIB);
-	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
 	wss_summary_free(&summary);
 }
 
@@ -250,21 +243,6 @@ TEST(test_reasons)
 	learned.peak_bytes = learned.quantile_bytes;
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
-	state.curve_bytes = wss_amount_of(208 * MIB);
-	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
-	state.curve_bytes = wss_amount_of(220 * MIB);
-	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 220 * MIB);
-	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
-	/* A curve has weighed what it costs to leave out memory; without one that is not done. */
-	state.used_bytes = wss_amount_of(230 * MIB);
-	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
-	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
-	state.curve_bytes.known = false;
-	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 230 * MIB);
-	assert_int_equal(sizing.reason, WSS_SIZING_COLDNESS);
-	state.curve_bytes.known = true;
 	mine.minimum_bytes = 300 * MIB;
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.reason, WSS_SIZING_MINIMUM);
