@@ -44,6 +44,15 @@ static void note_add(struct recommend_notes *notes, const char *domain, const ch
 		 domain, text);
 }
 
+static void need_add(struct recommend_notes *notes, const char *domain, const char *text)
+{
+	if (notes->n_needs == RECOMMEND_NOTES_MAX)
+		notes->more_notes++;
+	else
+		snprintf(notes->needs[notes->n_needs++], sizeof(notes->needs[0]), "%.256s: %s",
+			 domain, text);
+}
+
 static void step_add(struct recommend_notes *notes, const char *domain,
 		     const struct wss_advice *advice)
 {
@@ -141,8 +150,8 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 	what_if_add(notes, domain, advice);
 	if (wss_advice_left_out_text(advice, text))
 		note_add(notes, domain, text);
-	if (notes->named && wss_advice_learned_text(advice, text))
-		note_add(notes, domain, text);
+	if (wss_advice_learned_text(advice, text))
+		need_add(notes, domain, text);
 	if (wss_advice_outgrows_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_below_text(advice, text))
@@ -198,6 +207,8 @@ void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
 			notes->more_kinds, wss_plural(notes->more_kinds));
 	for (size_t i = 0; i < notes->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s", notes->notes[i]);
+	for (size_t i = 0; i < notes->n_needs; i++)
+		wss_log(WSS_LOG_INFO, "%s", notes->needs[i]);
 	if (notes->more_notes)
 		wss_log(WSS_LOG_INFO, "%zu more note%s left out: name a guest to see its own",
 			notes->more_notes, notes->more_notes == 1 ? " is" : "s are");

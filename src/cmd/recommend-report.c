@@ -154,6 +154,13 @@ static struct wss_value recommend_get_floor_is(const void *row)
 	return wss_value_text(wss_floor_source_name(advice_of(row)->floor.source));
 }
 
+static struct wss_value recommend_get_floor_time(const void *row)
+{
+	const struct wss_floor *floor = &advice_of(row)->floor;
+
+	return floor->time ? wss_value_time(floor->time) : wss_value_absent();
+}
+
 static struct wss_value recommend_get_reason(const void *row)
 {
 	return advice_of(row)->sizing.recommended_bytes.known
@@ -192,6 +199,24 @@ static struct wss_value recommend_get_recent_peak(const void *row)
 static bool record_is_old(const struct wss_learned *learned)
 {
 	return learned->old_peak_bytes > learned->peak_bytes;
+}
+
+static struct wss_value recommend_get_hours_above(const void *row)
+{
+	return learned_of(row) ? wss_value_number(advice_of(row)->hours_above, WSS_KIND_COUNT)
+			       : wss_value_absent();
+}
+
+/* A size is marked if the guest has needed more just now. */
+static struct wss_value recommend_get_size(const void *row)
+{
+	struct wss_amount size = advice_of(row)->sizing.recommended_bytes;
+
+	return wss_value_bounded(wss_value_amount(size, WSS_KIND_BYTES),
+				 size.known && advice_of(row)->learned.recent_peak_bytes >
+							 size.value
+					 ? WSS_BOUND_AT_LEAST
+					 : WSS_BOUND_EXACT);
 }
 
 static struct wss_value recommend_get_learned_peak(const void *row)
@@ -322,8 +347,9 @@ static const struct wss_column columns[] = {
 	{"floor_is", NULL, "IN-USE-BY", -10, WSS_GET(recommend_get_floor_is),
 	 "Where that figure comes from: statistics (of its balloon); squeeze (it did not page then); ballooning (it ran for an hour with no more); "
 	 "free page reporting (no more of it was on the host)"},
-	{"recommended_bytes", NULL, "RECOMMEND", 9, FIELD(advice.sizing.recommended_bytes, BYTES),
-	 "Recommended memory size, in bytes; absent: too few windows, or what it cannot give up is unknown"},
+	{"recommended_bytes", NULL, "RECOMMEND", 9, WSS_GET(recommend_get_size),
+	 "Recommended memory size, in bytes; >= if it needed more within the last --hold; absent: too few windows, or what it "
+	 "cannot give up is unknown"},
 	{"reclaimable_bytes", NULL, "RECLAIM", 8, FIELD(advice.sizing.reclaimable_bytes, BYTES),
 	 "Memory that balloon would return to the host now, in bytes: it leaves the guest what it needs and holds now, and gives "
 	 "it back when that grows"},
@@ -360,8 +386,8 @@ static const struct wss_column columns[] = {
 	 "Largest need within the last --hold, in bytes; absent: nothing was measured in it"},
 	{"learned_hours", NULL, "L-HOURS", 7, LEARNED(hours, COUNT),
 	 "Measured hours that the size is from, a count"},
-	{"hours_above", NULL, "ABOVE", 6, LEARNED(hours_above, COUNT),
-	 "Those that needed more than the learned size, a count"},
+	{"hours_above", NULL, "ABOVE", 6, WSS_GET(recommend_get_hours_above),
+	 "Those that needed more than the recommended size, or than the need where there is no size, a count"},
 	{"holds", NULL, "HOLDS", 6, LEARNED(holds, COUNT),
 	 "Past times of --hold, one from each day on, in which such a size was tried, a count"},
 	{"holds_kept", NULL, "KEPT", 5, LEARNED(holds_kept, COUNT),
@@ -374,6 +400,12 @@ static const struct wss_column columns[] = {
 	{"overhead_is", NULL, "OVER-IS", -7, WSS_GET(recommend_get_overhead_is),
 	 "p99; peak (fewer than 100 samples have it); unknown (none has: guest RAM could not be told from "
 	 "QEMU's other memory)"},
+	{"floor_time", NULL, "IN-USE-AT", -20, WSS_GET(recommend_get_floor_time),
+	 "When its statistics last said what it had in use, UTC; absent: that is not where the figure comes from"},
+	{"hold_seconds", NULL, "HOLD", 7, MEASURED(hold_ns, DURATION),
+	 "How long the size is to be kept, in seconds"},
+	{"record_days", NULL, "DAYS", 5, LEARNED(days, COUNT),
+	 "Days on record, a year at most, a count"},
 };
 
 #define SHOWN                                                                \

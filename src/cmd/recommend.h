@@ -45,6 +45,8 @@ struct recommend_notes {
 		size_t n_guests, n_named;
 	} kinds[RECOMMEND_KINDS_MAX];
 	char notes[RECOMMEND_NOTES_MAX][WSS_ADVICE_TEXT_MAX + 300];
+	size_t n_needs; /* what each size has proved, after the notes */
+	char needs[RECOMMEND_NOTES_MAX][WSS_ADVICE_TEXT_MAX + 300];
 	/* The next step for the guest that would free the most memory. */
 	char step[WSS_ADVICE_TEXT_MAX + 300];
 	uint64_t step_bytes;

@@ -183,35 +183,62 @@ bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 	return true;
 }
 
+/* Formats the largest need on record, if it is above the size, and when it was: "; 5.00 GiB once, Mon 2026-11-23 02:00". */
+static void record_text(const struct wss_advice *advice, uint64_t size_bytes,
+			char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_learned *learned = &advice->learned;
+	bool is_old = learned->old_peak_bytes > learned->peak_bytes;
+	time_t when = is_old ? learned->old_peak_day : learned->peak_start;
+	uint64_t bytes = is_old ? learned->old_peak_bytes : learned->peak_bytes;
+	char peak[SIZE_TEXT_MAX], date[40] = "";
+	struct tm utc;
+
+	ret_text[0] = '\0';
+	if (bytes <= size_bytes)
+		return;
+	wss_size_format(bytes, peak, sizeof(peak));
+	if (gmtime_r(&when, &utc))
+		strftime(date, sizeof(date), is_old ? "%a %F" : "%a %F %H:%M UTC", &utc);
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "; %s %s, %s", peak,
+		 is_old || advice->hours_above == 1 ? "once" : "at most", date);
+}
+
+/* Formats what such sizes have proved: "such a size would have kept 18 of 18 past holds". */
+static void proof_text(const struct wss_learned *learned, char *ret_text, size_t size)
+{
+	if (learned->holds)
+		snprintf(ret_text, size,
+			 "such a size would have kept %" PRIu64 " of %" PRIu64 " past hold%s",
+			 learned->holds_kept, learned->holds, wss_plural(learned->holds));
+	else
+		snprintf(ret_text, size, "no past hold yet to try such a size on");
+}
+
 bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_learned *learned = &advice->learned;
-	char size[SIZE_TEXT_MAX], peak[SIZE_TEXT_MAX], when[WSS_CLOCK_TEXT_MAX], beyond[120] = "",
-										 old[160] = "";
+	uint64_t bytes = advice->sizing.recommended_bytes.value;
+	char size[SIZE_TEXT_MAX], hold[SIZE_TEXT_MAX], record[WSS_ADVICE_TEXT_MAX],
+		old[80] = "", proof[104], when[WSS_CLOCK_TEXT_MAX];
 
 	if (!learned->known || !advice->sizing.recommended_bytes.known)
 		return false;
-	wss_size_format(learned->target_bytes, size, sizeof(size));
+	wss_size_format(bytes, size, sizeof(size));
+	wss_age_format(advice->hold_ns / WSS_NS_PER_S, hold, sizeof(hold));
+	record_text(advice, bytes, record);
+	proof_text(learned, proof, sizeof(proof));
 	if (learned->recurring_bytes) {
 		wss_clock_format(learned->recurring_day, when);
 		snprintf(old, sizeof(old), "; as it did in this part of the last two %s (%.10s)",
 			 learned->recurring_months == 1 ? "months" : "quarters", when);
-	} else if (learned->old_peak_bytes > learned->target_bytes) {
-		wss_size_format(learned->old_peak_bytes, peak, sizeof(peak));
-		wss_clock_format(learned->old_peak_day, when);
-		snprintf(old, sizeof(old), "; before these hours it needed %s (%.10s)", peak, when);
 	}
-	wss_size_format(learned->peak_bytes, peak, sizeof(peak));
-	wss_clock_format(learned->peak_start, when);
-	if (learned->hours_above)
-		snprintf(beyond, sizeof(beyond), ", %s at most (%s)", peak, when);
 	snprintf(
 		ret_text, WSS_ADVICE_TEXT_MAX,
-		"needs at most %s in %" PRIu64 " of %" PRIu64 " measured hour%s%s%s; of %" PRIu64
-		" past hold%s such a size would have kept %" PRIu64 "%s",
-		size, learned->hours - learned->hours_above, learned->hours,
-		wss_plural(learned->hours), beyond, old, learned->holds, wss_plural(learned->holds),
-		learned->holds_kept,
+		"for %s: needs at most %s in %" PRIu64 " of %" PRIu64 " hours, %" PRIu64
+		" day%s on record%.120s%s; %s%s",
+		hold, size, learned->hours - advice->hours_above, learned->hours, learned->days,
+		wss_plural(learned->days), record, old, proof,
 		learned->is_unprovable
 			? "; confidence in holds so long is never high, as four of them exceed the 13 weeks of "
 			  "hours that are kept"

@@ -4,7 +4,7 @@
 
 #include "sizing/advice.h"
 
-#define WSS_ADVICE_TEXT_MAX 400
+#define WSS_ADVICE_TEXT_MAX 480
 
 /*
  * Describes the windows that the advice is based on: "windows of 4 s by mmu at 4 KiB

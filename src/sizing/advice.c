@@ -86,7 +86,6 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	struct wss_sizing_state state = {.learned = &advice->learned};
 
 	wss_sizing_apply_policy(&advice->rule, guest->policy, advice->series.maximum_bytes);
-	advice->rule_is_fixed = guest->policy->headroom_percent.known;
 	if (guest->active) {
 		advice->held_bytes = state.held_bytes = advice->series.rss_bytes;
 		state.balloon_bytes = advice->series.balloon_bytes;
@@ -98,34 +97,6 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	state.floor = advice->floor;
 	wss_sizing_compute(&advice->series.summary, &advice->rule, guest->policy, &state,
 			   &advice->sizing);
-}
-
-/* Reads the hours of the series in the advice. */
-static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
-			     const struct wss_advice_options *options, struct wss_advice *advice,
-			     struct wss_error *err)
-{
-	time_t now = wss_clock_wall_seconds(),
-	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
-	bool learn = options->learn && !guest->policy->headroom_percent.known;
-	struct advice_hours hours = {.advice = advice, .now = now};
-	int r = 0;
-
-	if (learn) {
-		hours.learner = wss_learner_new(options->hold_ns / WSS_NS_PER_S);
-		if (!hours.learner)
-			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	if (learn)
-		r = wss_history_days(history, &advice->series,
-				     now - (time_t)WSS_LEARNER_DAYS_MAX * WSS_HISTORY_DAY,
-				     advice_on_day, &hours, err);
-	if (r == 0)
-		r = wss_history_hours(history, &advice->series, from, advice_on_hour, &hours, err);
-	if (r == 0 && learn)
-		advice->learned = wss_learner_advise(hours.learner, now - now % WSS_HISTORY_HOUR);
-	wss_learner_free(hours.learner);
-	return r;
 }
 
 /* Makes the advice from a series, once all else was read. */
@@ -169,6 +140,40 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 	return 0;
 }
 
+/* Reads the hours of the series in the advice, and makes the advice. */
+static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
+			     const struct wss_advice_options *options, struct wss_advice *advice,
+			     struct wss_error *err)
+{
+	time_t now = wss_clock_wall_seconds(),
+	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
+	bool learn = options->learn && !guest->policy->headroom_percent.known;
+	struct advice_hours hours = {.advice = advice, .now = now};
+	int r = 0;
+
+	if (learn) {
+		hours.learner = wss_learner_new(options->hold_ns / WSS_NS_PER_S);
+		if (!hours.learner)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		r = wss_history_days(history, &advice->series,
+				     now - (time_t)WSS_LEARNER_DAYS_MAX * WSS_HISTORY_DAY,
+				     advice_on_day, &hours, err);
+	}
+	if (r == 0)
+		r = wss_history_hours(history, &advice->series, from, advice_on_hour, &hours, err);
+	if (r == 0 && learn)
+		advice->learned = wss_learner_advise(hours.learner, now - now % WSS_HISTORY_HOUR);
+	if (r == 0)
+		advice_finish(advice, guest, options);
+	if (r == 0 && learn)
+		advice->hours_above = wss_learner_above(
+			hours.learner, advice->sizing.recommended_bytes.known
+					       ? advice->sizing.recommended_bytes.value
+					       : advice->sizing.need_bytes.value);
+	wss_learner_free(hours.learner);
+	return r;
+}
+
 /* Reads all that the history knows, but the series. */
 static int advice_read_more(struct wss_history *history, const struct wss_advice_guest *guest,
 			    time_t since, const struct wss_advice_options *options,
@@ -189,7 +194,8 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 		    const struct wss_advice_options *options, struct wss_advice *ret_advice,
 		    struct wss_error *err)
 {
-	struct wss_advice advice = {.status = WSS_ADVICE_UNKNOWN, .rule = options->rule};
+	struct wss_advice advice = {
+		.status = WSS_ADVICE_UNKNOWN, .rule = options->rule, .hold_ns = options->hold_ns};
 	bool is_stored = history && guest->uuid && *guest->uuid;
 	int r = 0;
 
@@ -205,9 +211,7 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 		wss_advice_free(&advice);
 		return -1;
 	}
-	if (advice.has_series)
-		advice_finish(&advice, guest, options);
-	else
+	if (!advice.has_series)
 		wss_sizing_apply_policy(&advice.rule, guest->policy, (struct wss_amount){0});
 	if (guest->policy->opt_out) {
 		advice.status = WSS_ADVICE_OPTED_OUT;

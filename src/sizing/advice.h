@@ -97,8 +97,10 @@ struct wss_advice {
 	struct wss_sizing sizing;
 	struct wss_amount held_bytes; /* resident memory; absent if the guest does not run */
 	struct wss_amount assigned_bytes;
+	uint64_t hold_ns; /* for which the size is */
 	struct wss_learned learned;
-	bool rule_is_fixed; /* nothing is learned, because the policy has a headroom */
+	uint64_t
+		hours_above; /* with learned: the hours that needed more than the size, or the need if there is no size */
 	/*
 	 * The largest working set of each hour of the week in the last four weeks; 0: it was not
 	 * measured. The first hour begins on Monday, 00:00 UTC.

@@ -228,13 +228,20 @@ void wss_learner_add(struct wss_learner *learner, time_t start, uint64_t bytes)
 	wss_learner_add_day(learner, start, bytes);
 }
 
-static void count_hours(const struct wss_learner *learner, time_t start,
-			struct wss_learned *learned)
+uint64_t wss_learner_above(const struct wss_learner *learner, uint64_t bytes)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < learner->n; i++)
+		n += learner->hours[i].bytes > bytes;
+	return n;
+}
+
+static void find_peaks(const struct wss_learner *learner, time_t start, struct wss_learned *learned)
 {
 	for (size_t i = 0; i < learner->n; i++) {
 		const struct hour *hour = &learner->hours[i];
 
-		learned->hours_above += hour->bytes > learned->target_bytes;
 		if (hour->bytes >= learned->peak_bytes) {
 			learned->peak_bytes = hour->bytes;
 			learned->peak_start = hour->start;
@@ -279,9 +286,10 @@ struct wss_learned wss_learner_advise(struct wss_learner *learner, time_t start)
 	if (learner->n >= WSS_LEARNER_HOURS_MIN)
 		learned = size_of(learner, start);
 	learned.hours = learner->n;
+	learned.days = learner->n_days;
 	if (!learned.known)
 		return learned;
-	count_hours(learner, start, &learned);
+	find_peaks(learner, start, &learned);
 	for (size_t i = 0; i < learner->n_holds; i++) {
 		const struct hold *hold = &learner->holds[i];
 

@@ -49,12 +49,13 @@ enum wss_confidence {
 };
 
 struct wss_learned {
-	bool known;		     /* enough hours; else nothing below is set */
-	uint64_t target_bytes;	     /* the size to keep */
-	uint64_t quantile_bytes;     /* without the margin */
-	uint64_t hours, hours_above; /* measured, and of these with a need above the size */
-	uint64_t peak_bytes;	     /* the largest need of these hours */
-	time_t peak_start;	     /* the hour of it, the last one if there are several */
+	bool known;		 /* enough hours; else nothing below is set */
+	uint64_t target_bytes;	 /* the size to keep */
+	uint64_t quantile_bytes; /* without the margin */
+	uint64_t hours;		 /* measured */
+	uint64_t days;		 /* on record, with such an hour or older */
+	uint64_t peak_bytes;	 /* the largest need of these hours */
+	time_t peak_start;	 /* the hour of it, the last one if there are several */
 	/* The largest need of a day before these hours, and when it begins; 0: none is remembered. */
 	uint64_t old_peak_bytes;
 	time_t old_peak_day;
@@ -85,6 +86,9 @@ void wss_learner_add(struct wss_learner *learner, time_t start, uint64_t bytes);
 
 /* Adds the largest need of a day that begins before all hours; ascending. */
 void wss_learner_add_day(struct wss_learner *learner, time_t start, uint64_t bytes);
+
+/* Returns how many of the hours that count needed more than that. */
+uint64_t wss_learner_above(const struct wss_learner *learner, uint64_t bytes);
 
 /* Returns what to recommend for a hold that begins at that time, after all that were added. */
 struct wss_learned wss_learner_advise(struct wss_learner *learner, time_t start);

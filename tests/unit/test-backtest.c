@@ -262,7 +262,6 @@ TEST(test_record)
 	assert_int_equal(learned.hours, HOURS);
 	/* These three have more than half a percent of the weight: the smallest of them, and a margin, is the size. */
 	assert_int_equal(learned.quantile_bytes, 140 * MIB);
-	assert_int_equal(learned.hours_above, 2);
 	assert_int_equal(learned.peak_bytes, 500 * MIB);
 	assert_int_equal(learned.peak_start, START + 400 * HOUR);
 	assert_int_equal(learned.recent_peak_bytes, 140 * MIB);
