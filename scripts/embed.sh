@@ -159,6 +159,10 @@ wait_until() { # SECONDS COMMAND..., which may set what it likes
 	return $wait_result
 }
 
+# The note, as a regular expression, of a window in which others left its guest little CPU time, or a limit of its group did.
+# shellcheck disable=SC2034
+embed_slowed='the guest was (starved of CPU time by other processes|throttled by a CPU limit) for about [0-9]+ % of the window'
+
 embed_guest_said() { # NAME REGULAR-EXPRESSION
 	grep -q "^wss-guest: $2" "$(embed_console "$1")" 2>/dev/null
 }

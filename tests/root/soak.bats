@@ -68,7 +68,7 @@ part() { # COLUMN FROM TO
 	out=$(cat "$BATS_FILE_TMPDIR/out")
 	measured=$(field quality | grep -c '^ok$') || true
 	starved=$(field error | grep -c '^the guest touched nothing at all within the window') || true
-	slowed=$(paste -d' ' <(field quality) <(field notes) | grep -c '^degraded the guest was starved of CPU time by other') || true
+	slowed=$(paste -d' ' <(field quality) <(field notes) | grep -cE "^degraded $embed_slowed") || true
 	echo "# measured: $measured, in which the guest ran little: $slowed, not at all: $starved" >&3
 	[ $((measured + slowed + starved)) = 100 ]
 	[ "$measured" -gt 0 ]
