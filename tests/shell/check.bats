@@ -308,6 +308,22 @@ root_planted() { # MODE [USER]: by somebody whose process is gone -> planted
 	[ ! -e "$group" ]
 }
 
+@test "groups of guests in roots that others use are no leftovers" {
+	local hash
+	# shellcheck disable=SC1091
+	. "$WSS_SRCDIR/scripts/leftovers.sh"
+	embed_owner=$(embed_owner_of $$)
+	embed_guest_dir=$dir/guest
+	mkdir -p "$embed_guest_dir"
+	embed_root_new
+	hash=$(printf %s "$embed_root" | sha256sum)
+	WSS_CHECK_ID=another
+	leftovers_others_groups | grep -qx "/machine/qemu-embed-${hash:0:8}-"
+	echo another >"$embed_root/check"
+	[ "$(leftovers_others_groups | grep -c -- "-${hash:0:8}-")" = 0 ]
+	embed_root_remove "$embed_root"
+}
+
 # Provides the programs of this machine except the named ones, stand-ins for QEMU and virsh if
 # those are missing, and a user.
 machine() { # UID WITHOUT...: -> $dir/bin
