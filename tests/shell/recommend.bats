@@ -610,7 +610,7 @@ assert h['unknown_guests'] == 1 and h['needed_bytes'] > $assigned // 2 + (100 <<
 	wss recommend
 	[ "$status" = 0 ]
 	grep -E '^virt-wss: web1: note: the size of 49[0-9] MiB is less than the 6[0-9]{2} MiB that it needed within the last hold$' <<<"$err"
-	grep -E '^virt-wss: web1: for 7 d: needs at most 49[0-9] MiB in 67[12] of 67[23] hours, (28|29) days on record; 6[0-9]{2} MiB once, [A-Z][a-z]{2} 20[0-9-]{8} [0-9]{2}:00 UTC; of ' <<<"$err"
+	grep -E '^virt-wss: web1: for 7 d: needs at most 49[0-9] MiB in 67[12] of 67[23] hours, (28|29) days on record; 6[0-9]{2} MiB once, [A-Z][a-z]{2} 20[0-9-]{8} [0-9]{2}:00 UTC; such a size would have kept ' <<<"$err"
 	grep -E '^web1 .* >= ?49[0-9] MiB ' <<<"$out"
 	# Hours above are those above the size that is recommended, not above what was learned.
 	wss recommend --output csv
