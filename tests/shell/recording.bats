@@ -556,7 +556,7 @@ ended() { # PID
 		refused 1 "$file: it is a recording or a database: not overwritten" report r --plot $file
 		refused 1 "$file: it is a recording or a database: not overwritten" heatmap r --plot $file
 		refused 1 "$file: it is a recording or a database: not overwritten" \
-			-c test:///default recommend --history history.db --plot $file
+			recommend web1 --backtest --history history.db --plot $file
 		cmp $file before
 	done
 	# Any other file is replaced.
