@@ -48,7 +48,7 @@ wss() { # ARGUMENT...: on the fake guest
 
 # Whether the figure is good, or degraded only because the fake QEMU got too little CPU time, as on a busy machine.
 good_or_starved() {
-	[ "$(field quality)" = ok ] || [[ $(field notes) =~ ^$embed_slowed[^\;]*(\;[ ]starting[ ]the[ ]window[ ]took[ ]longer[^\;]*)?$ ]]
+	[ "$(field quality)" = ok ] || [[ $(field notes) =~ ^${embed_slowed}[^\;]*(\;[ ]starting[ ]the[ ]window[ ]took[ ]longer[^\;]*)?$ ]]
 }
 
 # Samples the fake guest in longer and longer windows, until one has seen it touch all of its 32 MiB; none may see more.
