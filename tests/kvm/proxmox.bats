@@ -222,7 +222,7 @@ has_polls() { # N
 
 # Begins a window, in which QEMU answers pvestatd as ever, as virt-wss has let its socket go. Its log outlasts the window.
 window_leaves_qemu() {
-	wss_start -c proxmox:/// sample 100 --window 60s --granularity 4k
+	wss_start -c proxmox:/// sample 100 --window 40s --granularity 4k
 	# The first may have been answered before.
 	wait_until 10 has_polls $(($(polls) + 5))
 	# A QEMU that is slow to answer virt-wss is let go.
